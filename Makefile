@@ -9,10 +9,11 @@ STAMP := $(VENV)/.installed
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+# The product and the laboratory (lab/), which depends on it.
+$(STAMP): pyproject.toml lab/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("optirank needs Python 3.11 or newer; this is %s: run make PYTHON=/path/to/python3.11" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test,docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test,docs]' --editable lab
 	touch $@
 
 # Pages are tested in headless Chromium; where there is none, those tests skip. This installs it,
@@ -24,14 +25,16 @@ browser:
 	          || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1; }; } \
 	|| echo "no Chromium here, and none can be installed: tests of pages will skip"
 
+# The product's demonstration, then the paper's synthetic experiment by the laboratory.
 demo: setup
 	$(BIN)/optirank demo
+	$(BIN)/optirank-lab simulate --repeats 1 --sweeps none --out optirank-demo/synthetic
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# Basic mode, src alone: [tool.basedpyright] of pyproject.toml.
+# Basic mode, src and lab/src alone: [tool.basedpyright] of pyproject.toml.
 typecheck: setup
 	$(BIN)/basedpyright
 
@@ -79,7 +82,7 @@ independent: setup
 	$(BIN)/python benchmarks/independent.py --data $(DATA) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(OUT),--out $(OUT)) $(if $(WITHOUT_TOOLS),--without-tools)
 
 # The models that come with optirank, into src/optirank/models, and their figures into
-# results/models.csv. DATA=DIR: a folder of sets (optirank datasets fetch stand-ins --data DIR).
+# results/models.csv. DATA=DIR: a folder of sets (optirank-lab datasets fetch stand-ins --data DIR).
 models: setup
 	$(BIN)/python benchmarks/make_models.py $(if $(DATA),--data $(DATA))
 

@@ -51,7 +51,7 @@ _MANY_GENES = """
 import sys
 import numpy as np
 from scipy import sparse
-from optirank import TopScoringPairsClassifier
+from optirank_lab import TopScoringPairsClassifier
 rng = np.random.default_rng(0)
 X = sparse.random(2000, 20_000, 0.1, format="csr", random_state=rng)
 y = np.arange(2000) % 2

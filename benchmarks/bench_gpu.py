@@ -31,7 +31,7 @@ from optirank.tuning.search import Unit, search
 
 REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 PROCESSES = (
-    5  # as with `optirank benchmark run --jobs 5`: one alone does not fill the GPU
+    5  # as with `optirank-lab benchmark run --jobs 5`: one alone does not fill the GPU
 )
 GPU_ONLY = "--gpu-only" in sys.argv
 PENALTIES = (0, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -121,7 +121,7 @@ def grid() -> None:
 
 
 def units(n: int, number: int, ready: Barrier) -> float:
-    """Time of some units of `optirank benchmark`, with as many samples to score as to
+    """Time of some units of `optirank-lab benchmark`, with as many samples to score as to
     train on.
     """
     X, y = counts(2 * n, 1000, 2)

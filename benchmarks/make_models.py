@@ -4,7 +4,7 @@ its file.
     python benchmarks/make_models.py [--data FOLDER] [--out src/optirank/models] [NAME
     ...]
 
-FOLDER has the sets that ``optirank datasets fetch stand-ins`` writes there. The same
+FOLDER has the sets that ``optirank-lab datasets fetch stand-ins`` writes there. The same
 sets and libraries give the same bytes. Each model is judged on whole data sets that had
 no part in its training: a set that it is trained on is labelled by a model of the
 others. A class that no such set can judge by at least ten samples is left out of the
@@ -132,7 +132,7 @@ def refuse_missing_sets(recipes: dict[str, dict], data: Path) -> None:
     missing = [name for name in wanted if not (data / f"{name}.h5ad").is_file()]
     if missing:
         sys.exit(
-            f"{data} lacks {', '.join(missing)}: optirank datasets fetch "
+            f"{data} lacks {', '.join(missing)}: optirank-lab datasets fetch "
             f"{' '.join(missing)} --data {data}"
         )
 

@@ -124,7 +124,7 @@ def fingerprint_of(args: argparse.Namespace) -> str:
 
 
 def curve(args: argparse.Namespace, fresh: bool) -> None:
-    """What `optirank benchmark curve` does, but for the tools; ``fresh`` from the
+    """What `optirank-lab benchmark curve` does, but for the tools; ``fresh`` from the
     beginning, else from where it was interrupted.
     """
     from optirank_lab.baselines.peers import installed_peers, peer_names

@@ -19,8 +19,9 @@ missing         20, 30, 50 and 100 genes, some of them missing from the query at
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -30,7 +31,7 @@ from tables import by_pairs
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
 from optirank.panel.adaptation import learn_from_query
-from optirank.panel.sources import MatrixSource
+from optirank.panel.sources import fold_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.scoring import best_class
 from optirank_lab.baselines.nearest_mean import (
@@ -109,11 +110,17 @@ def panels(samples: Samples) -> dict[int, PanelClassifier]:
     return {size: largest.smaller(size) for size in SIZES if size in largest.path_}
 
 
+def learned_from(probabilities: NDArray, query: Any) -> NDArray:
+    """Probabilities after learning from a query in memory."""
+    run_pass = functools.partial(fold_matrix, query)
+    return learn_from_query(probabilities, run_pass, query.shape)
+
+
 def accuracies(models: dict[int, PanelClassifier], samples: Samples) -> Iterator[dict]:
     """Accuracy on the query, plain and adapted."""
     for size, model in models.items():
         plain = model.predict_proba(samples.new)
-        learned = learn_from_query(plain, MatrixSource(samples.new_all_genes))
+        learned = learned_from(plain, samples.new_all_genes)
         for adapted, probabilities in ((False, plain), (True, learned)):
             accuracy = balanced_accuracy(samples.truth, probabilities.argmax(axis=1))
             row = {"genes": size, "adapted": adapted}
@@ -133,8 +140,7 @@ def compositions(
             for rows in queries:
                 if len(rows) < FEWEST:
                     continue
-                source = MatrixSource(samples.new_all_genes[rows])
-                learned = learn_from_query(plain[rows], source)
+                learned = learned_from(plain[rows], samples.new_all_genes[rows])
                 truth = samples.truth[rows]
                 both = [
                     balanced_accuracy(truth, probabilities.argmax(axis=1))

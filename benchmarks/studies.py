@@ -91,7 +91,7 @@ def pairs_of(args: argparse.Namespace) -> tuple[BenchmarkTask, ...]:
         print(f"{name} cannot be read: {problem}", file=sys.stderr)
     if not pairs:
         sys.exit(
-            f"no pair of sets in {args.data}: run optirank datasets fetch stand-ins"
+            f"no pair of sets in {args.data}: run optirank-lab datasets fetch stand-ins"
         )
     first: dict[str, BenchmarkTask] = {}
     for pair in pairs:

@@ -62,6 +62,30 @@ def test_the_card_of_a_model_is_shown_without_anything_heavy():
     assert run(code).endswith("[]")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["predict", "--help"],
+        ["models"],
+        ["models", "leukaemia-human"],
+        ["inspect", "leukaemia-human"],
+        ["panel", "leukaemia-human"],
+    ],
+    ids=" ".join,
+)
+def test_commands_about_models_load_no_anndata_scikit_learn_or_numba(command):
+    code = (
+        f"import sys; sys.argv = ['optirank', *{command}]\n"
+        "from optirank.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "heavy = ('anndata', 'sklearn', 'numba')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    assert run(code).endswith("[]")
+
+
 def test_importing_optirank_takes_less_than_a_third_of_a_second():
     code = (
         "import time; start = time.perf_counter(); import optirank; "
@@ -77,6 +101,32 @@ def test_only_the_compiled_room_imports_numba(source):
     assert source.is_relative_to(
         PACKAGE / "_compiled"
     ) or "numba" not in imported_modules(source)
+
+
+@pytest.mark.parametrize(
+    "source", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_the_product_imports_nothing_of_the_laboratory(source):
+    tree = ast.parse(source.read_text())
+    assert "optirank_lab" not in imported_modules(source)
+    # Nor by a name that is imported later, or by an entry point
+    assert not [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and str(node.value).startswith("optirank_lab")
+    ]
+
+
+def test_the_product_works_where_the_laboratory_cannot_be_imported(tmp_path):
+    code = (
+        "import sys; sys.modules['optirank_lab'] = None\n"
+        "import optirank, optirank.cli.app as command, optirank.tl, optirank.datasets\n"
+        "[getattr(optirank, name) for name in optirank.__all__]\n"
+        "[getattr(optirank.datasets, name) for name in optirank.datasets.__all__]\n"
+        f"command.app(['demo', '-o', {str(tmp_path / 'demo')!r}])"
+    )
+    assert "Balanced accuracy" in run(code)
+    assert (tmp_path / "demo" / "labels.csv").is_file()
 
 
 def wrong_arrows(room: str, code: str) -> set[tuple[str, str]]:

@@ -34,7 +34,7 @@ def skip_without_sets(name, data_folder):
     """Skip where a set of a recipe is not there."""
     for set_name in make_models.sets_of(RECIPES[name]):
         if not (data_folder / f"{set_name}.h5ad").is_file():
-            pytest.skip(f"no {set_name}: optirank datasets fetch {set_name}")
+            pytest.skip(f"no {set_name}: optirank-lab datasets fetch {set_name}")
 
 
 def test_the_models_are_small_and_have_recipes():

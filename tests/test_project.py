@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import optirank
 
@@ -16,7 +17,7 @@ CONTRIBUTING = "CONTRIBUTING.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Where a path of CONTRIBUTING.md may start.
-BASES = (ROOT, ROOT / "src", ROOT / "src" / "optirank")
+BASES = (ROOT, ROOT / "src", ROOT / "src" / "optirank", ROOT / "lab" / "src")
 # Made by commands, so not in a fresh copy.
 MADE = (".venv", "__pycache__", "_build")
 # A file with one of the suffixes of the repository, or a folder with its slash.
@@ -60,7 +61,16 @@ def lower_bounds() -> dict[str, str]:
         *(one for x in extras.values() for one in x),
     ]
     pairs = (requirement.split(">=") for requirement in requirements)
-    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+    return {pair[0].split("[")[0]: pair[1] for pair in pairs if len(pair) == 2}
+
+
+def product_dependencies() -> set[str]:
+    """What a plain install and the extra `all` need."""
+    extras = PROJECT["optional-dependencies"]
+    (of_all,) = extras["all"]
+    names = re.fullmatch(r"optirank\[(.+)\]", of_all)[1].split(",")
+    requirements = [*PROJECT["dependencies"], *(r for n in names for r in extras[n])]
+    return {re.split(r"[\[>]", requirement)[0] for requirement in requirements}
 
 
 def test_the_citation_has_the_version_of_the_package():
@@ -110,8 +120,11 @@ def test_the_oldest_versions_that_are_tested_are_the_lower_bounds():
     lines = text_of(".github/oldest.txt").splitlines()
     tested = dict(line.split("==") for line in lines if not line.startswith("#"))
     bounds = lower_bounds()
-    assert {"numpy", "scipy", "scikit-learn", "pandas", "anndata"} <= set(tested)
-    assert tested == {name: f"{bounds[name]}.*" for name in tested}
+    needed = product_dependencies()
+    assert {"numpy", "scikit-learn", "anndata", "typer", "distributed"} <= needed
+    assert needed <= set(tested)
+    for name in needed:
+        assert Version(tested[name]) == Version(bounds[name]), name
 
 
 def test_the_install_page_names_extras_that_exist():

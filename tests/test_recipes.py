@@ -25,7 +25,7 @@ from example_model import as_anndata, trained_example
 from optirank import OptirankClassifier, PanelClassifier, pl, tl
 from optirank import save as optirank_save
 from optirank._compiled.jit import proximal_map
-from optirank.cli.app import complete_app
+from optirank.cli.app import app as product
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier
@@ -51,6 +51,7 @@ from optirank_lab.benchmark.classifiers import (
     Classifier,
 )
 from optirank_lab.benchmark.synthetic import GRIDS, Point, Settings
+from optirank_lab.cli import app as lab
 from optirank_lab.cli.simulate import run_experiment
 
 
@@ -226,21 +227,21 @@ def test_a_default_of_l1_is_one_number():
         "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;import "
         "optirank as o; from optirank.tuning.selection import default_setting;from "
         "optirank.workflow.methods import SETTINGS;names = 'OptirankClassifier "
-        "RankLogisticRegression AnovaRankLogisticRegression'.split();print([getattr(o, "
+        "RankLogisticRegression'.split();print([getattr(o, "
         "name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split("\n")[0] == "[0.5, 0.5, 0.5] 0"
+    assert done.stdout.split("\n")[0] == "[0.5, 0.5] 0"
 
 
 # A method of train, a column of predict
 
 
-def train_two_genes(prepared, options, progress):
+def train_two_genes(prepared, looked, options, progress):
     """A toy method: the panel model with two genes."""
-    return train_panel(replace(prepared, n_genes=2), options, progress)
+    return train_panel(replace(prepared, n_genes=2), looked, options, progress)
 
 
 def test_a_method_of_train_is_one_entry(monkeypatch, tmp_path):
@@ -359,7 +360,8 @@ def toy_classifier(monkeypatch, request):
 
 
 def optirank(*arguments: object) -> str:
-    done = CliRunner().invoke(complete_app(), [*map(str, arguments)])
+    app = lab if arguments[0] in ("benchmark", "simulate") else product
+    done = CliRunner().invoke(app, [*map(str, arguments)])
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -417,7 +419,7 @@ def laboratory(tmp_path):
     def run(*arguments: object) -> str:
         paths = [str(home.parent), *sys.path]
         done = subprocess.run(
-            [sys.executable, "-m", "optirank", *map(str, arguments)],
+            [sys.executable, "-m", "optirank_lab", *map(str, arguments)],
             capture_output=True,
             text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},

@@ -4,7 +4,8 @@
     ```
 
 gives the arguments and the options of ``optirank train``. ``{other-commands}`` gives the
-same, with the help's own words and examples, for every command that its page does not name.
+same, with the help's own words and examples, for every command that its page does not name;
+``{other-commands} optirank-lab`` for those of the laboratory.
 """
 
 from __future__ import annotations
@@ -38,11 +39,18 @@ class Help:
     options: tuple[tuple[str, str], ...]
 
 
-def command_names() -> list[str]:
+def _app(program: str):
+    """The commands of ``optirank`` or ``optirank-lab``."""
+    if program == "optirank-lab":
+        from optirank_lab.cli import app
+    else:
+        from optirank.cli.app import app
+    return app
+
+
+def command_names(program: str = "optirank") -> list[str]:
     """Every command that does something, such as ``train`` and ``datasets list``."""
     import typer
-
-    from optirank.cli.app import complete_app
 
     def walk(group, prefix: tuple[str, ...]):
         for name, command in group.commands.items():
@@ -51,20 +59,18 @@ def command_names() -> list[str]:
             else:
                 yield " ".join((*prefix, name))
 
-    return list(walk(typer.main.get_command(complete_app()), ()))
+    return list(walk(typer.main.get_command(_app(program)), ()))
 
 
-def read_help(command: str) -> Help:
+def read_help(command: str, program: str = "optirank") -> Help:
     """What ``optirank COMMAND --help`` says."""
     from typer.testing import CliRunner
 
-    from optirank.cli.app import complete_app
-
     asked = [*command.split(), "--help"]
     wide = {"terminal_width": _WIDE, "max_content_width": _WIDE}
-    done = CliRunner().invoke(complete_app(), asked, prog_name="optirank", **wide)
+    done = CliRunner().invoke(_app(program), asked, prog_name=program, **wide)
     if done.exit_code:
-        raise ValueError(f"optirank {command} --help ended with code {done.exit_code}")
+        raise ValueError(f"{program} {command} --help ended with code {done.exit_code}")
     usage, _, text = done.output.partition("\n")
     parts = re.split(r"^(Arguments|Options)[^:\n]*:\n", text, flags=re.MULTILINE)
     tables: dict[str, str] = {}
@@ -177,23 +183,25 @@ class OtherCommands(Command):
     """Every command that the page has no ``{command}`` for."""
 
     required_arguments = 0
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Make one section per command."""
+        program = self.arguments[0] if self.arguments else "optirank"
         with open(self.env.doc2path(self.env.docname), encoding="utf-8") as page:
             named = set(
                 re.findall(r"^```\{command\} (.+?)\s*$", page.read(), re.MULTILINE)
             )
         found: list[nodes.Node] = []
-        for name in command_names():
-            if name not in named:
-                found += self._section(name)
+        for name in command_names(program):
+            if program != "optirank" or name not in named:
+                found += self._section(name, program)
         return found or [nodes.paragraph("", "There are none: all are above.")]
 
-    def _section(self, name: str) -> list[nodes.Node]:
-        shown = read_help(name)
-        section = nodes.section(ids=[nodes.make_id(f"optirank {name}")])
-        section += nodes.title("", "", nodes.literal("", f"optirank {name}"))
+    def _section(self, name: str, program: str) -> list[nodes.Node]:
+        shown = read_help(name, program)
+        section = nodes.section(ids=[nodes.make_id(f"{program} {name}")])
+        section += nodes.title("", "", nodes.literal("", f"{program} {name}"))
         for words in shown.words:
             paragraph = nodes.paragraph("", "", nodes.Text(words))
             paragraph["support_smartquotes"] = False

@@ -18,25 +18,19 @@ _HOMES = {
     "OptirankClassifier": "optirank.estimators.optirank",
     "OptirankClassifierCV": "optirank.estimators.optirank_cv",
     "RankLogisticRegression": "optirank.estimators.optirank",
-    "AnovaRankLogisticRegression": "optirank_lab.baselines.anova_rank",
-    "SingleCellNetClassifier": "optirank_lab.baselines.singlecellnet",
-    "TopScoringPairsClassifier": "optirank_lab.baselines.top_pairs",
     "load": "optirank.model.file",
     "save": "optirank.model.file",
 }
 
-_MODULES = ("datasets", "model", "pl", "preprocessing", "tl")
+_MODULES = ("datasets", "model", "pl", "tl")
 
 __all__ = [
-    "AnovaRankLogisticRegression",
     "Model",
     "OptirankClassifier",
     "OptirankClassifierCV",
     "PanelClassifier",
     "RankLogisticRegression",
     "ReferenceRankTransformer",
-    "SingleCellNetClassifier",
-    "TopScoringPairsClassifier",
     "__version__",
     "load",
     "save",
@@ -46,7 +40,6 @@ if TYPE_CHECKING:
     from optirank import datasets as datasets
     from optirank import model as model
     from optirank import pl as pl
-    from optirank import preprocessing as preprocessing
     from optirank import tl as tl
     from optirank.estimators.optirank import OptirankClassifier, RankLogisticRegression
     from optirank.estimators.optirank_cv import OptirankClassifierCV
@@ -54,9 +47,6 @@ if TYPE_CHECKING:
     from optirank.model.file import load, save
     from optirank.model.model import Model
     from optirank.ranks.transformer import ReferenceRankTransformer
-    from optirank_lab.baselines.anova_rank import AnovaRankLogisticRegression
-    from optirank_lab.baselines.singlecellnet import SingleCellNetClassifier
-    from optirank_lab.baselines.top_pairs import TopScoringPairsClassifier
 
 
 def __getattr__(name: str) -> object:

@@ -29,7 +29,7 @@ def optirank(*arguments: str) -> subprocess.CompletedProcess:
 def test_help_names_the_commands_and_the_exit_codes():
     done = optirank("--help")
     assert done.returncode == 0
-    for word in ("demo", "simulate", "Exit codes", "130"):
+    for word in ("demo", "example", "Exit codes", "130"):
         assert word in done.stdout
     commands = done.stdout.partition("Commands:")[2].split("\n  ")
     names = {line.split()[0] for line in commands if line.strip()}
@@ -37,7 +37,7 @@ def test_help_names_the_commands_and_the_exit_codes():
     assert set(examples) == names
 
 
-@pytest.mark.parametrize("command", ["demo", "simulate"])
+@pytest.mark.parametrize("command", ["demo", "example"])
 def test_every_command_has_examples_in_its_help(command):
     done = optirank(command, "--help")
     assert done.returncode == 0
@@ -61,8 +61,8 @@ def test_help_takes_under_half_a_second():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys; from optirank.cli.app import complete_app\napp = complete_app()\n"
-        "try: app(['simulate', '--help'])\n"
+        "import sys; from optirank.cli.app import app\n"
+        "try: app(['demo', '--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & "
         "set(sys.modules)\n"
@@ -77,10 +77,9 @@ def test_help_imports_nothing_heavy():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["simulate", "--repeats", "0"], "--repeats"),
-        (["simulate", "--no-such-option"], "--no-such-option"),
+        (["demo", "--no-such-option"], "--no-such-option"),
         (["no-such-command"], "no-such-command"),
-        (["simulate", "--grid", "coarse"], "--grid"),
+        (["train", "x.h5ad", "--method", "coarse"], "--method"),
         (["inspect", "no-such-model"], "no-such-model"),
     ],
 )
@@ -94,7 +93,7 @@ def test_bad_options_end_with_code_2_and_say_what_was_wrong(arguments, message):
 def test_an_output_that_is_a_file_is_bad_input(tmp_path):
     target = tmp_path / "file"
     target.write_text("here already")
-    done = optirank("datasets", "example", str(target))
+    done = optirank("example", str(target))
     assert done.returncode == common.BAD_INPUT
     assert "is a file" in done.stderr
     assert target.read_text() == "here already"

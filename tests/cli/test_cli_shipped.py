@@ -11,12 +11,10 @@ from typer.testing import CliRunner, Result
 
 from example_model import trained_example
 from optirank import save
-from optirank.cli.app import complete_app
+from optirank.cli.app import app
 from optirank.cli.common import BAD_INPUT
 from optirank.model import load
 from optirank.model.catalogue import known_models
-
-app = complete_app()
 
 
 def optirank(*arguments: object, columns: int = 80) -> Result:
@@ -30,7 +28,7 @@ def pair(tmp_path, monkeypatch):
     """A folder with the generated cells."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPTIRANK_MODELS", raising=False)
-    done = optirank("datasets", "example", "pair")
+    done = optirank("example", "pair")
     assert done.exit_code == 0, done.output
     assert "islets.h5ad" in done.stdout
     return tmp_path
@@ -115,6 +113,6 @@ def test_missing_genes_do_not_send_the_user_to_files_that_are_not_there(pair):
 
 def test_the_example_is_not_written_over(pair):
     before = (pair / "pair/islets.h5ad").read_bytes()
-    assert optirank("datasets", "example", "pair").exit_code == BAD_INPUT
-    assert optirank("datasets", "example", "pair", "--force").exit_code == 0
+    assert optirank("example", "pair").exit_code == BAD_INPUT
+    assert optirank("example", "pair", "--force").exit_code == 0
     assert (pair / "pair/islets.h5ad").read_bytes() == before

@@ -27,7 +27,6 @@ MODULES = (
     "optirank.datasets",
     "optirank.model",
     "optirank.pl",
-    "optirank.preprocessing",
 )
 
 

@@ -15,19 +15,15 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import (
-    AnovaRankLogisticRegression,
     OptirankClassifier,
     OptirankClassifierCV,
     RankLogisticRegression,
-    SingleCellNetClassifier,
-    TopScoringPairsClassifier,
 )
 
 FRACTIONAL = OptirankClassifier(solver_options={"integral": False})
 TINY_GRID = OptirankClassifierCV((0.5, 1.0), (0.0,), (1e-2,), cv=2)
 
 
-@pytest.mark.filterwarnings("ignore:one data set only:UserWarning")
 @parametrize_with_checks(
     [
         OptirankClassifier(),
@@ -35,10 +31,6 @@ TINY_GRID = OptirankClassifierCV((0.5, 1.0), (0.0,), (1e-2,), cv=2)
         FRACTIONAL,
         TINY_GRID,
         RankLogisticRegression(),
-        AnovaRankLogisticRegression(),
-        SingleCellNetClassifier(n_trees=10, random_state=0),
-        TopScoringPairsClassifier(),
-        TopScoringPairsClassifier(3, max_genes=2),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -81,10 +73,6 @@ PUBLIC = {
     RankLogisticRegression: (
         {"l1": 1e-3, "l2": 1e-3},
         {"ties": "average", **SOLVER, "device": "cpu", **RUNNING},
-    ),
-    AnovaRankLogisticRegression: (
-        {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3},
-        {"ties": "average", **SOLVER, **RUNNING},
     ),
 }
 

@@ -14,7 +14,6 @@ from optirank import (
     OptirankClassifierCV,
     PanelClassifier,
     RankLogisticRegression,
-    TopScoringPairsClassifier,
 )
 
 ESTIMATORS = [
@@ -34,7 +33,7 @@ def frame():
     return pd.DataFrame(X, columns=[f"g{k}" for k in range(12)]), y
 
 
-@pytest.mark.parametrize("estimator", [*ESTIMATORS, TopScoringPairsClassifier()])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_an_anndata_is_refused_at_once_and_the_error_names_what_takes_one(
     estimator, frame
 ):

@@ -368,9 +368,9 @@ def test_a_wrong_size_of_the_reference_is_refused(binary, n_reference, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"l1": -1e-3}, "l1=-0.001.* is no penalty"), ({"l2": -1}, "l2=-1.* is no penalty"),
+        ({"l1": -1e-3}, "l1=-0.001: use a finite number of at least 0"), ({"l2": -1}, "l2=-1: use a finite"),
         ({"l1": float("nan")}, "l1=nan"), ({"l2": float("inf")}, "l2=inf"), ({"l1": "a"}, "l1='a'"),
-        ({"l1": (1e-3, 1e-2)}, "is no penalty"), ({"tol": 0}, "tol=0"),
+        ({"l1": (1e-3, 1e-2)}, "use a finite number of at least 0"), ({"tol": 0}, "tol=0"),
         ({"max_iter": 0}, "max_iter=0"), ({"ties": "first"}, "ties='first'.*'average'"),
         ({"algorithm": "fast"}, "algorithm='fast'.*'bpcd'"), ({"side": "both"}, "side='both'"),
         ({"class_weight": "equal"}, "class_weight='equal'"),

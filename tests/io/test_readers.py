@@ -209,6 +209,7 @@ def test_duplicated_gene_names_are_reported_and_never_guessed(tmp_path, caplog):
 def test_a_matrix_stored_by_genes_says_so_when_read_whole(data, tmp_path, caplog):
     path = tmp_path / "csc.h5ad"
     to_anndata(data, "csc").write_h5ad(path)
+    caplog.clear()
     blocks_of(path, ["G1"], 5)
     assert caplog.text == ""
     assert_equal(read_expression(path), data)

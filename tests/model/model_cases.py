@@ -23,7 +23,7 @@ from optirank.model import (
     fit_error_control,
     fit_likeness,
 )
-from optirank.model.card import ClassCounts, CurvePoint, HeldOutClass, JudgedSet
+from optirank.model.card import ClassCounts, CurvePoint, JudgedSet
 from optirank.model.values import ValueShares
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
@@ -69,7 +69,6 @@ def make_model(
         intercept=rng.normal(size=n_rows),
         mean_ranks=mean_ranks,
         ties=ties,
-        softmax=False,
     )
     panel = SizedPanel(
         gene_names(n_genes)[columns], columns, coef[:, columns], references
@@ -143,8 +142,8 @@ def full(model: Model) -> Model:
         balanced_accuracy=0.9,
         standard_error=0.01,
         interval=(0.85, 0.94),
-        held_out={label: HeldOutClass(20, 0.9, float("nan")) for label in labels},
-        curve=(CurvePoint(3, 0.8, 0.02), CurvePoint(10, 0.9, 0.01)),
+        held_out={label: ClassCounts(18, 20, 0, 40) for label in labels},
+        curve=(CurvePoint(3, 0.8, float("nan")), CurvePoint(10, 0.9, 0.01)),
         judged=(JudgedSet("second", {labels[0]: ClassCounts(8, 10, 1, 30)}, "arrays"),),
         baselines={"nearest mean": 0.88},
         fingerprints=("ab12", "cd34"),

@@ -286,7 +286,7 @@ def test_what_makes_no_out_of_distribution_score_is_refused(known):
 def shares_of(X) -> ValueShares:
     counter = ValueCounter()
     counter.add(X)
-    return counter.shares()
+    return counter.result()
 
 
 @pytest.mark.parametrize("to", [np.asarray, sparse.csr_array])
@@ -295,9 +295,9 @@ def test_values_are_counted_block_by_block(to):
     counter = ValueCounter()
     for rows in (slice(0, 7), slice(7, 20)):
         counter.add(to(X)[rows])
-    assert counter.shares() == shares_of(X)
-    assert counter.shares().zeros == np.mean(X == 0)
-    assert counter.shares().negative == np.mean(X < 0)
+    assert counter.result() == shares_of(X)
+    assert counter.result().zeros == np.mean(X == 0)
+    assert counter.result().negative == np.mean(X < 0)
 
 
 def test_notes_tell_a_good_query_from_a_bad_one():

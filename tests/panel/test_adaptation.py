@@ -1,5 +1,6 @@
 """Learning from the query: the reference's recipe, in blocks, the same every time."""
 
+import functools
 import importlib.util
 import os
 from pathlib import Path
@@ -14,7 +15,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from optirank.panel import adaptation
 from optirank.panel.adaptation import learn_from_query, sharpened
-from optirank.panel.sources import MatrixSource
+from optirank.panel.sources import fold_matrix
 
 
 def query(n=240, d=300, n_classes=3, seed=0, sure=1.0):
@@ -27,6 +28,12 @@ def query(n=240, d=300, n_classes=3, seed=0, sure=1.0):
     scores = rng.normal(size=(n, n_classes))
     scores[np.arange(n), codes] += sure
     return rng.poisson(rates).astype(float), codes, softmax(scores, axis=1)
+
+
+def learn(probabilities, X, **options):
+    """Learning from a query in memory."""
+    run_pass = functools.partial(fold_matrix, X)
+    return learn_from_query(probabilities, run_pass, X.shape, **options)
 
 
 def in_plain_scikit_learn(probabilities, X, rounds=2, keep=0.8):
@@ -54,7 +61,7 @@ def in_plain_scikit_learn(probabilities, X, rounds=2, keep=0.8):
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_is_the_recipe_in_scikit_learn(n_classes):
     X, _, probabilities = query(n_classes=n_classes)
-    learned = learn_from_query(probabilities, MatrixSource(X))
+    learned = learn(probabilities, X)
     expected = in_plain_scikit_learn(probabilities, X)
     assert (learned.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.98
     np.testing.assert_allclose(learned, expected, atol=0.03)  # both stop at 1e-3
@@ -62,7 +69,7 @@ def test_is_the_recipe_in_scikit_learn(n_classes):
 
 def test_corrects_labels_that_were_wrong():
     X, codes, probabilities = query()
-    learned = learn_from_query(probabilities, MatrixSource(X))
+    learned = learn(probabilities, X)
     before = balanced_accuracy_score(codes, probabilities.argmax(axis=1))
     after = balanced_accuracy_score(codes, learned.argmax(axis=1))
     assert after > before + 0.1
@@ -71,27 +78,27 @@ def test_corrects_labels_that_were_wrong():
 
 def test_forms_threads_and_blocks_change_nothing(monkeypatch):
     X, _, probabilities = query()
-    first = learn_from_query(probabilities, MatrixSource(X))
+    first = learn(probabilities, X)
     for form in (sparse.csr_matrix, sparse.csc_array):
-        other = learn_from_query(probabilities, MatrixSource(form(X)), n_threads=2)
+        other = learn(probabilities, form(X), n_threads=2)
         np.testing.assert_array_equal(first, other)
     monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 300 * 17)
-    blocks = learn_from_query(probabilities, MatrixSource(X))
+    blocks = learn(probabilities, X)
     np.testing.assert_allclose(first, blocks, atol=1e-6)
 
 
 def test_a_monotone_map_of_the_values_changes_nothing_where_all_genes_take_part():
     X, _, probabilities = query()
-    first = learn_from_query(probabilities, MatrixSource(X))
-    other = learn_from_query(probabilities, MatrixSource(np.log1p(X) / 3))
+    first = learn(probabilities, X)
+    other = learn(probabilities, np.log1p(X) / 3)
     np.testing.assert_array_equal(first, other)
 
 
 def test_large_queries_are_learned_from_a_fixed_number_of_samples(monkeypatch):
     X, codes, probabilities = query(n=600)
-    whole = learn_from_query(probabilities, MatrixSource(X))
+    whole = learn(probabilities, X)
     monkeypatch.setattr(adaptation, "_MOST", 60)
-    few = learn_from_query(probabilities, MatrixSource(X))
+    few = learn(probabilities, X)
     before = balanced_accuracy_score(codes, probabilities.argmax(axis=1))
     assert balanced_accuracy_score(codes, few.argmax(axis=1)) > before + 0.1
     assert not np.array_equal(few, whole)
@@ -101,7 +108,7 @@ def test_a_class_that_no_sample_got_stays_improbable():
     X, _, probabilities = query()
     probabilities[:, 2] = 1e-4
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    learned = learn_from_query(probabilities, MatrixSource(X))
+    learned = learn(probabilities, X)
     assert learned[:, 2].max() < 0.01
 
 
@@ -112,9 +119,7 @@ def test_where_there_is_nothing_to_learn_probabilities_stay(case):
         probabilities = np.tile([0.8, 0.1, 0.1], (30, 1))
     else:
         X = np.ones_like(X)
-    np.testing.assert_array_equal(
-        learn_from_query(probabilities, MatrixSource(X)), probabilities
-    )
+    np.testing.assert_array_equal(learn(probabilities, X), probabilities)
 
 
 def test_one_row_of_probabilities_per_sample_is_needed():
@@ -122,7 +127,7 @@ def test_one_row_of_probabilities_per_sample_is_needed():
     with pytest.raises(
         ValueError, match="30 samples and there are probabilities of 29"
     ):
-        learn_from_query(probabilities[:29], MatrixSource(X))
+        learn(probabilities[:29], X)
 
 
 @pytest.mark.skipif(
@@ -135,7 +140,7 @@ def test_equals_the_reference_implementation():
     prototype = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(prototype)
     X, _, probabilities = query()
-    learned = learn_from_query(probabilities, MatrixSource(X))
+    learned = learn(probabilities, X)
     expected = prototype.adapt(probabilities, X)
     np.testing.assert_allclose(learned, expected, atol=0.01)
 

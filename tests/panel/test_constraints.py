@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from panel_searches import search_matrix
 
-from optirank.panel.elimination import Panel, search_panels
-from optirank.panel.sources import MatrixSource
+from optirank.panel.elimination import Panel
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def cells() -> tuple[np.ndarray, np.ndarray]:
 def search(cells, **options):
     X, codes = cells
     fold_of = np.arange(len(codes)) % 4
-    return search_panels(MatrixSource(X), codes, 3, fold_of=fold_of, **options)
+    return search_matrix(X, codes, 3, fold_of=fold_of, **options)
 
 
 def test_only_genes_that_are_allowed_are_in_panels(cells):
@@ -76,7 +76,7 @@ def test_panels_of_folds_give_the_held_out_scores(cells):
 def test_a_class_that_a_fold_cannot_learn_has_no_weights(cells):
     X, codes = cells
     fold_of = np.where(codes == 2, 0, np.arange(len(codes)) % 3)
-    result = search_panels(MatrixSource(X), codes, 3, n_genes=12, fold_of=fold_of)
+    result = search_matrix(X, codes, 3, n_genes=12, fold_of=fold_of)
     panels = result.held_out.panels
     assert np.isnan(panels[12, 0].coef[2]).all()
     assert np.isfinite(panels[12, 1].coef).all()

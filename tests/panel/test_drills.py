@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from panel_searches import search_matrix
 from scipy import sparse
 
 from optirank.panel.drills import HeldOutSamples, confused_pairs
-from optirank.panel.elimination import search_panels
-from optirank.panel.sources import MatrixSource
 from optirank.ranks.scoring import best_class
 
 
@@ -21,7 +20,7 @@ def samples():
         means[code, 10 * code : 10 * code + 10] = 4.0
     X = sparse.csr_matrix(rng.poisson(means[codes]).astype(np.float32))
     fold_of = np.arange(len(codes)) % 4
-    search = search_panels(MatrixSource(X), codes, 3, n_genes=20, fold_of=fold_of)
+    search = search_matrix(X, codes, 3, n_genes=20, fold_of=fold_of)
     held_out = search.held_out
     panels = {fold: held_out.panels[20, fold] for fold in range(4)}
     return HeldOutSamples(X, codes, fold_of, panels, 3), held_out

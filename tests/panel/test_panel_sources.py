@@ -5,7 +5,15 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank.panel.sources import MatrixSource, places_in_sample, some_rows
+from optirank.panel.sources import (
+    KeptSamples,
+    PlaceSums,
+    SortedSamples,
+    fold_matrix,
+    matrix_blocks,
+    places_in_sample,
+    some_rows,
+)
 
 
 def by_definition(X):
@@ -55,9 +63,9 @@ def test_blocks_are_all_samples_in_order(monkeypatch):
     X = np.arange(70.0).reshape(14, 5)
     columns = np.array([4, 1])
     for form in (np.asarray, sparse.csr_matrix, sparse.csc_matrix):
-        blocks = [*MatrixSource(form(X)).blocks(columns)]
+        blocks = [*matrix_blocks(form(X), columns)]
         assert len(blocks) == 1
-        blocks = [*MatrixSource(form(X)).blocks()]
+        blocks = [*matrix_blocks(form(X))]
         assert len(blocks) == 2
         values = [b.toarray() if sparse.issparse(b) else b for b in blocks]
         assert (np.concatenate(values) == X).all()
@@ -69,3 +77,31 @@ def test_so_many_samples_of_each_class_are_drawn_the_same_way_every_time():
     assert (rows == some_rows(codes, 10)).all()
     assert (np.diff(rows) > 0).all()
     assert np.bincount(codes[rows]).tolist() == [10, 5, 10]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.poisson(1.0, (40, 12)).astype(float)
+    codes = np.arange(40) % 3
+    parts = np.arange(40) % 2
+    rows = some_rows(codes, 5)
+
+    def gathered():
+        accumulators = [
+            PlaceSums(codes, parts, 12, 3),
+            KeptSamples(rows, 40),
+            SortedSamples(40),
+        ]
+        fold_matrix(form(X), accumulators)
+        return [accumulator.result() for accumulator in accumulators]
+
+    sums, kept, groups = gathered()
+    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 12 * 7)
+    sums_of_blocks, kept_of_blocks, groups_of_blocks = gathered()
+    np.testing.assert_allclose(sums_of_blocks.sums, sums.sums, rtol=1e-12)
+    np.testing.assert_allclose(sums_of_blocks.squares, sums.squares, rtol=1e-12)
+    for several in (kept, kept_of_blocks):
+        values = several.toarray() if sparse.issparse(several) else several
+        np.testing.assert_array_equal(values, X[rows])
+    np.testing.assert_array_equal(groups_of_blocks, groups)

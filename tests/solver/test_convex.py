@@ -244,7 +244,8 @@ def test_newton_steps_only_descend_and_cross_no_zero_under_l1(l1):
     ends = [
         newton_steps(values, loss, start, 0.0, penalty, k, tol=1e-16) for k in range(8)
     ]
-    assert (np.diff([end.objective for end in ends]) <= 0).all()
+    rounding = 4 * np.finfo(float).eps  # objectives here are of order one
+    assert (np.diff([end.objective for end in ends]) <= rounding).all()
     w, b, objective = ends[-1].w, ends[-1].b, ends[-1].objective
     loss.differentiate(values @ w, b)
     if l1 > 0:

@@ -13,10 +13,14 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from optirank import OptirankClassifierCV
+from optirank import (
+    OptirankClassifier,
+    OptirankClassifierCV,
+    RankLogisticRegression,
+)
 from optirank.datasets import make_unstable_ranks
 from optirank.estimators import optirank_cv
-from optirank.ranks.orders import order_samples
+from optirank.ranks.orders import order_for_fitting, order_samples
 from optirank.tuning.families import OptirankFamily, RankFamily, Samples
 from optirank.tuning.folds import make_folds
 from optirank.tuning.search import (
@@ -164,6 +168,38 @@ def test_the_default_scorer_gives_what_scikit_learn_gives(samples, folds, data):
         score_table(*arguments, get_scorer("balanced_accuracy")),
         score_table(*arguments, slow),
     )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_cold_search_gives_what_the_estimators_give_to_the_last_bit(
+    data, n_classes, weighted
+):
+    codes = np.arange(120) % n_classes if n_classes > 2 else data.y.astype(int)
+    train, test = np.arange(80), np.arange(80, 120)
+    weights = 1.0 + np.arange(80) % 4 if weighted else None
+    unit = Unit(
+        train=Samples(orders=order_for_fitting(data.X[train])),
+        codes=codes[train],
+        n_classes=n_classes,
+        weights=weights,
+    )
+    families = {
+        OptirankClassifier: OptirankFamily(
+            (1e-3,), (1e-3, 1e-2), n_references=(0.2, 0.05), warm_start=False
+        ),
+        RankLogisticRegression: RankFamily((0.0, 1e-3), (1e-3, 1e-2), warm_start=False),
+    }
+    for estimator, family in families.items():
+        (result,) = search(family, [unit])
+        for setting, params in enumerate(result.params):
+            model = estimator(**params).fit(data.X[train], codes[train], weights)
+            expected = model.decision_function(data.X[test])
+            expected = expected[:, None] if n_classes == 2 else expected
+            np.testing.assert_array_equal(
+                result.scores_of(setting, data.X[test]), expected
+            )
+            np.testing.assert_array_equal(result.genes(setting), model.genes_)
 
 
 def test_a_unit_of_one_class_is_refused(samples):

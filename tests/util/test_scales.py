@@ -48,9 +48,9 @@ def test_standardised_values_are_recognised_in_blocks_of_many_samples():
     X[:500, :10] += 3.0  # two classes, one after the other
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     for values, expected in ((scaled, True), (X, False)):
-        parts = []
+        whole = GeneMoments()
         for start in range(0, 1000, 300):
             moments = GeneMoments()
             moments.add(values[start : start + 300])
-            parts.append(moments.sums())
-        assert GeneMoments.of_sums(parts).standardised() is expected
+            whole.merge(moments)
+        assert whole.result() is expected

@@ -15,17 +15,18 @@ import pytest
 
 import optirank
 from example_model import LABEL, as_anndata, panel_names, reference_set, trained_example
+from optirank._util.passes import PerSample
 from optirank._util.workers import connect
 from optirank.io import cluster as engine_module
-from optirank.io.blocks import BlockJob, run_blocks
 from optirank.io.cluster import Cluster, ClusterError, check_files, check_versions
 from optirank.io.data import DataError
 from optirank.io.parts import Parts
+from optirank.io.passes import run_pass
 from optirank.io.reading import open_expression, open_several
 from optirank.io.signatures import ChangedFileError
+from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
-from optirank.workflow import training_data
-from optirank.workflow.cluster import engine_at, parts_folder
+from optirank.workflow.cluster import cluster_at, parts_folder
 from optirank.workflow.predict import predict_file
 from optirank.workflow.train import TrainingOptions, train
 
@@ -61,7 +62,7 @@ def client(address):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for module in (query_pass, training_data):
+    for module in (query_pass, preparation):
         monkeypatch.setattr(module, "block_rows", lambda n_genes: SIZE)
     CALLS.clear()
     FAULTS.clear()
@@ -83,20 +84,23 @@ def folder(tmp_path_factory):
     return folder
 
 
-def look(X, rows, *own):
-    """What tasks do here: the sum of each sample, and the faults that a test
-    asks for.
+class Sums(PerSample):
+    """What tasks do here: the sum of each sample, and the faults that a test asks
+    for.
     """
-    CALLS.append(rows)
-    fault = FAULTS.get("at")
-    if fault is not None and rows.start == fault:
-        FAULTS["do"]()
-    return {"sums": np.asarray(X.sum(axis=1)).ravel()}
+
+    def of_block(self, block, rows):
+        CALLS.append(rows)
+        fault = FAULTS.get("at")
+        if fault is not None and rows.start == fault:
+            FAULTS["do"]()
+        return np.asarray(block.sum(axis=1)).ravel()
 
 
 def run(profiles, client, parts=None):
-    results = run_blocks(BlockJob(look, profiles, None, SIZE), Cluster(client, parts))
-    return np.concatenate([result["sums"] for _, result in results])
+    sums = Sums(profiles.n_samples)
+    run_pass(profiles, [sums], size=SIZE, cluster=Cluster(client, parts))
+    return sums.result()
 
 
 @pytest.mark.parametrize(
@@ -119,8 +123,8 @@ def test_a_model_has_the_bytes_of_one_machine(names, folder, address, tmp_path):
     options = TrainingOptions(label=LABEL, n_genes=20, n_jobs=1)
     paths = [folder / name for name in names]
     for where in (None, address):
-        with open_several(paths) as profiles, engine_at(where) as engine:
-            result = train(profiles, options, source="x", engine=engine)
+        with open_several(paths) as profiles, cluster_at(where) as cluster:
+            result = train(profiles, options, source="x", cluster=cluster)
         optirank.save(result.model, tmp_path / f"{where is None}.optirank")
     contents = [
         (tmp_path / f"{alone}.optirank").read_bytes() for alone in (True, False)

@@ -1,4 +1,4 @@
-"""Matrices of any kind as plain arrays."""
+"""Matrices of any kind as plain arrays, and products of small ones."""
 
 from __future__ import annotations
 
@@ -14,3 +14,14 @@ def as_dense(X: Any, dtype: DTypeLike | None = None) -> np.ndarray:
     """
     values = X.toarray() if hasattr(X, "toarray") else X
     return np.ascontiguousarray(values, dtype=dtype)
+
+
+def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``a @ b`` of finite numbers, without a warning of an invalid value.
+
+    BLAS fills its vector registers beyond the end of a small float32 matrix. What lies
+    there can raise the flag, now and then, though no number of the result comes from
+    it.
+    """
+    with np.errstate(invalid="ignore"):
+        return a @ b

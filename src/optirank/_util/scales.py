@@ -4,7 +4,6 @@ that tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -75,14 +74,14 @@ def per_ten_thousand(X: Any, scale: str) -> Any:
 
 
 def looks_standardised(X: Any) -> bool:
-    """Whether the values were standardised per gene, see `GeneMoments.standardised`."""
+    """Whether the values were standardised per gene, see `GeneMoments.result`."""
     moments = GeneMoments()
     moments.add(X)
-    return moments.standardised()
+    return moments.result()
 
 
 class GeneMoments:
-    """Means and variances of genes, summed over blocks of samples."""
+    """Accumulates means and variances of genes: whether values were standardised."""
 
     def __init__(self) -> None:
         self._n_samples = 0
@@ -90,39 +89,29 @@ class GeneMoments:
         self._sums: Any = 0.0
         self._squares: Any = 0.0
 
-    def add(self, X: Any) -> None:
+    def add(self, block: Any, rows: slice | None = None) -> None:
         """Count a block: an array or a sparse matrix of samples by genes."""
-        is_sparse = _is_sparse(X)
-        stored = X.data if is_sparse else X
-        self._n_samples += X.shape[0]
+        is_sparse = _is_sparse(block)
+        stored = block.data if is_sparse else block
+        self._n_samples += block.shape[0]
         if not stored.size:
             return
-        squared = X.multiply(X) if is_sparse else np.square(X, dtype=np.float64)
+        if is_sparse:
+            squared = block.multiply(block)
+        else:
+            squared = np.square(block, dtype=np.float64)
         self._lowest = min(self._lowest, float(stored.min()))
-        self._sums = self._sums + np.ravel(X.sum(axis=0, dtype=np.float64))
+        self._sums = self._sums + np.ravel(block.sum(axis=0, dtype=np.float64))
         self._squares = self._squares + np.ravel(squared.sum(axis=0))
 
-    def sums(self) -> dict[str, np.ndarray]:
-        """What was counted, as arrays by name."""
-        return {
-            "gene_sums": np.asarray(self._sums),
-            "gene_squares": np.asarray(self._squares),
-            "lowest_and_count": np.array([self._lowest, self._n_samples]),
-        }
+    def merge(self, other: GeneMoments) -> None:
+        """Count the samples of another one."""
+        self._n_samples += other._n_samples
+        self._lowest = min(self._lowest, other._lowest)
+        self._sums = self._sums + other._sums
+        self._squares = self._squares + other._squares
 
-    @classmethod
-    def of_sums(cls, parts: Iterable[Mapping[str, np.ndarray]]) -> GeneMoments:
-        """The moments of several parts that were counted apart (`sums`)."""
-        moments = cls()
-        for part in parts:
-            lowest, count = part["lowest_and_count"]
-            moments._lowest = min(moments._lowest, float(lowest))
-            moments._n_samples += int(count)
-            moments._sums = moments._sums + part["gene_sums"]
-            moments._squares = moments._squares + part["gene_squares"]
-        return moments
-
-    def standardised(self) -> bool:
+    def result(self) -> bool:
         """Whether genes have mean 0 and standard deviation 1.
 
         Most genes that vary must have a mean within 0.01 of 0, and a standard deviation

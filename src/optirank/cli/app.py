@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from optirank import __version__
-from optirank.cli import design, evaluate, inspect, models, predict, train
+from optirank.cli import demo, design, evaluate, inspect, models, predict, train
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -21,7 +19,7 @@ cannot be read or written; 130 interrupted.
 Labels without training, by a model that comes with optirank, on generated cells:
 
   optirank models                      # what there is
-  optirank datasets example pair
+  optirank example pair             # a generated reference and query
   optirank predict pair/islets.h5ad --model pancreas-human -o labels.csv
 
 From labelled profiles to labels for new ones, with a generated pair:
@@ -36,8 +34,6 @@ From labelled profiles to labels for new ones, with a generated pair:
 More:
 
   optirank demo                        # a demonstration in a minute
-  optirank simulate --repeats 4        # the paper's synthetic experiment
-  optirank benchmark --help            # the evaluation on real data
   optirank train --help                # the options of a command
 """
 
@@ -52,7 +48,7 @@ app = typer.Typer(
 )
 for _command in (
     *(models.models, train.train, predict.predict, evaluate.evaluate),
-    *(design.design, inspect.panel, inspect.inspect),
+    *(design.design, inspect.panel, inspect.inspect, demo.example, demo.demo),
 ):
     app.command(cls=GroupedCommand)(_command)
 
@@ -82,15 +78,7 @@ def options(
     set_up(debug=debug, quiet=quiet)
 
 
-@cache
-def complete_app() -> typer.Typer:
-    """The command with those of optirank_lab, which are found by an entry point."""
-    for entry in entry_points(group="optirank.commands"):
-        entry.load()(app)
-    return app
-
-
 def main() -> None:
     """Run the command line."""
     outlive_readers()
-    complete_app()(prog_name="optirank")
+    app(prog_name="optirank")

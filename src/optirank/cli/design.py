@@ -139,9 +139,9 @@ def _design_options(
     values["include"] = gene_names_in(given["include"] or ())
     values["exclude"] = gene_names_in(given["exclude"] or ())
     if given["gene_list"] is not None:
-        values["gene_list"] = gene_names_in([_existing(given["gene_list"])])
+        values["gene_list"] = gene_names_in([_existing(Path(given["gene_list"]))])
     if given["assay_genes"] is not None:
-        values["assay_genes"] = _assay_genes(given["assay_genes"], genes_in)
+        values["assay_genes"] = _assay_genes(Path(given["assay_genes"]), genes_in)
     return among(DesignOptions, values)
 
 

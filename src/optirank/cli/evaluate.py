@@ -73,7 +73,7 @@ def evaluate(
         from optirank.io.reading import open_expression
         from optirank.model import load
         from optirank.report.pages import check_report, write_report
-        from optirank.workflow.cluster import engine_at
+        from optirank.workflow.cluster import cluster_at
         from optirank.workflow.evaluate import evaluate_profiles
 
         if report is not None:
@@ -89,7 +89,7 @@ def evaluate(
                 known_genes=fitted.path_genes,
                 **opt.reading_options(context),
             ) as opened,
-            engine_at(dask) as engine,
+            cluster_at(dask) as cluster,
             progress_bar("predicting", lines=True) as bar,
         ):
             evaluation = evaluate_profiles(
@@ -100,7 +100,7 @@ def evaluate(
                 mapping=names,
                 prevalence=shares,
                 progress=bar.update,
-                engine=engine,
+                cluster=cluster,
             )
         show_notes(evaluation.labels)
         judged = evaluation.performance

@@ -60,7 +60,7 @@ def train(
     """
     with tidy():
         from optirank import save
-        from optirank.workflow.cluster import engine_at
+        from optirank.workflow.cluster import cluster_at
         from optirank.workflow.sources import open_sources
         from optirank.workflow.train import train as run
 
@@ -84,7 +84,7 @@ def train(
                 for_query=bool(queries),
                 **reading,
             ) as (data, source_column),
-            engine_at(dask) as engine,
+            cluster_at(dask) as cluster,
         ):
             if report is not None:
                 from optirank.report.pages import check_report, write_report
@@ -99,7 +99,7 @@ def train(
                     source=", ".join(valid_text(path.name) for path in files),
                     say=echo,
                     progress=bar.update,
-                    engine=engine,
+                    cluster=cluster,
                 )
             save(result.model, target, overwrite=True)
             is_free = given["n_genes"] is None and given["gene_list"] is None

@@ -1,4 +1,4 @@
-"""The synthetic model, the registry of real data sets and the readers of files."""
+"""The synthetic model, the generated example and the readers of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ _HOMES = {
     "DataError": "optirank.io.data",
     "ExpressionData": "optirank.io.data",
     "concatenate": "optirank.io.data",
-    "load_dataset": "optirank_lab.data.registry",
     "make_unstable_ranks": "optirank.datasets.synthetic",
     "open_expression": "optirank.io.reading",
     "read_expression": "optirank.io.reading",
@@ -19,7 +18,6 @@ __all__ = [
     "DataError",
     "ExpressionData",
     "concatenate",
-    "load_dataset",
     "make_unstable_ranks",
     "open_expression",
     "read_expression",
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from optirank.datasets.synthetic import make_unstable_ranks
     from optirank.io.data import DataError, ExpressionData, concatenate
     from optirank.io.reading import open_expression, read_expression
-    from optirank_lab.data.registry import load_dataset
 
 
 def __getattr__(name: str) -> object:

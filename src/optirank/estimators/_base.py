@@ -8,14 +8,22 @@ import copy
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import (
+    Interval,
+    InvalidParameterError,
+    StrOptions,
+    make_constraint,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -23,12 +31,13 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from optirank._util.names import some
 from optirank._util.workers import one_blas_thread
 from optirank.estimators.input import data_for_fitting, data_for_scoring
 from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import best_class, probabilities, score_rows
-from optirank.solver.device.backend import check_device, is_device_array
-from optirank.solver.problem import Problem, Solution, is_number, sample_weights
+from optirank.solver.device.backend import DEVICES, check_device, is_device_array
+from optirank.solver.problem import Problem, Solution, sample_weights
 
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
@@ -46,18 +55,110 @@ COMPILING = (
 )
 
 
+# Fitted attributes of the linear classifiers with one row per problem
+PER_PROBLEM = (
+    "coef_",
+    "intercept_",
+    "reference_",
+    "reference_weights_",
+    "objective_",
+    "n_iter_",
+)
+
+
+class InWords:
+    """What a parameter may be, as scikit-learn's constraints and in words."""
+
+    def __init__(self, words: str, *constraints: Any) -> None:
+        self._words = words
+        self._constraints = [make_constraint(constraint) for constraint in constraints]
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        """Whether a constraint allows the value."""
+        return any(one.is_satisfied_by(value) for one in self._constraints)
+
+    def __str__(self) -> str:
+        return self._words
+
+
+class Several(InWords):
+    """A sequence of at least one value, each of which the constraints allow, if any."""
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        """Whether this is such a sequence."""
+        if isinstance(value, str) or not hasattr(value, "__len__") or not len(value):
+            return False
+        one_is_satisfied = super().is_satisfied_by
+        return not self._constraints or all(one_is_satisfied(one) for one in value)
+
+
+def one_of(*names: str) -> InWords:
+    """One of some strings."""
+    return InWords(f"one of {', '.join(map(repr, names))}", StrOptions(set(names)))
+
+
+FROM_ZERO = Interval(Real, 0, None, closed="left")
+PENALTY = InWords("a finite number of at least 0", FROM_ZERO)
+CLASS_WEIGHT = InWords(
+    "'balanced', None or a dict of one weight per class",
+    StrOptions({"balanced"}),
+    None,
+    dict,
+)
+POSITIVE = InWords(
+    "a positive, finite number", Interval(Real, 0, None, closed="neither")
+)
+FROM_ONE = InWords(
+    "a finite number of at least 1", Interval(Real, 1, None, closed="left")
+)
+_TOLERANCE = InWords(
+    "a number between 0 and 1, such as 1e-5", Interval(Real, 0, 1, closed="neither")
+)
+
+
+def check_parameter(name: str, value: object, constraints: list) -> None:
+    """Refuse a value that no constraint allows, naming value and remedy."""
+    allowed: list[Any] = [
+        one if isinstance(one, InWords) else make_constraint(one) for one in constraints
+    ]
+    if not any(one.is_satisfied_by(value) for one in allowed):
+        words = " or ".join(str(one) for one in allowed)
+        raise InvalidParameterError(f"{name}={value!r}: use {words}")
+
+
+def weights_of_classes(given: dict, classes: NDArray) -> NDArray:
+    """The weight of each class, 1 where the dict has no entry."""
+    labels = classes.tolist()
+    if unknown := [label for label in given if label not in labels]:
+        raise ValueError(
+            f"class_weight names {unknown[0]!r}, which is not a class of y: the "
+            f"classes are {some(labels, 20)}"
+        )
+    for label, weight in given.items():
+        check_parameter(f"class_weight[{label!r}]", weight, [POSITIVE])
+    return np.array([float(given.get(label, 1.0)) for label in labels])
+
+
 class RankClassifier(ClassifierMixin, BaseEstimator):
-    """What all classifiers on the order of genes share: labels and probabilities
-    from scores.
+    """What all classifiers on the order of genes share: checks of parameters, labels
+    and probabilities from scores.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list]] = {}
     classes_: NDArray
     n_features_in_: int
     feature_names_in_: NDArray
     decision_function: Callable[[Any], NDArray]
-    _softmax = (
-        False  # of the scores of several classes; else logistic functions of each
-    )
+    # Probabilities of several classes: softmax of the scores, or logistic functions
+    _softmax = False
+
+    def _validate_params(self) -> None:
+        """Refuse parameters outside of their constraints; scikit-learn's own message
+        names no remedy.
+        """
+        for name, value in self.get_params(deep=False).items():
+            if name in self._parameter_constraints:
+                check_parameter(name, value, self._parameter_constraints[name])
 
     def predict(self, X: Any) -> NDArray:
         """The class of the highest score."""
@@ -129,14 +230,46 @@ def note_compilation() -> None:
         logger.warning("note: %s", COMPILING)
 
 
-class LinearScores:
-    """Scores of a linear model on ranks relative to the reference set of each row."""
+class RankLinearClassifier(RankClassifier, ABC):
+    """Logistic regression on ranks relative to a reference set, one problem per class.
 
+    A subclass says how one binary problem is solved; with more than two classes there
+    is one problem per class, against the rest, over the same orders of the samples.
+    """
+
+    _parameter_constraints = {
+        "l1": [PENALTY],
+        "l2": [PENALTY],
+        "ties": [one_of(*TIES)],
+        "tol": [_TOLERANCE],
+        "max_iter": [FROM_ONE],
+        "class_weight": [CLASS_WEIGHT],
+        "device": [one_of(*DEVICES)],
+    }
+    l1: float
+    l2: float
     ties: str
+    tol: float
+    max_iter: int
+    class_weight: str | dict | None
+    device: str = "cpu"
+    n_jobs: int | None
+    verbose: int
     genes_: NDArray
     coef_: NDArray
     intercept_: NDArray
+    reference_: NDArray
     reference_weights_: NDArray
+    objective_: NDArray
+    n_iter_: NDArray
+    path_: list[list[dict]]
+
+    # The laboratory's classifier still calls it so; `_checked` checks in any case
+    _check_options = RankClassifier._validate_params
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from samples (rows of X) and their labels."""
 
     def decision_function(self, X: Any) -> NDArray:
         """Scores: one per sample for two classes, one per sample and class for more.
@@ -156,26 +289,6 @@ class LinearScores:
         scores = rows.scores(values, columns)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-
-class RankLinearClassifier(LinearScores, RankClassifier):
-    """Logistic regression on ranks relative to a reference set, one problem per class.
-
-    A subclass says how one binary problem is solved; with more than two classes there
-    is one problem per class, against the rest, over the same orders of the samples.
-    """
-
-    l1: float
-    l2: float
-    tol: float
-    max_iter: int
-    class_weight: str | dict | None
-    n_jobs: int | None
-    verbose: int
-    reference_: NDArray
-    objective_: NDArray
-    n_iter_: NDArray
-    path_: list[list[dict]]
-
     def subset(self, classes: Iterable) -> Self:
         """The model restricted to two or more of its classes, which it then chooses
         among.
@@ -194,66 +307,21 @@ class RankLinearClassifier(LinearScores, RankClassifier):
                 )
             )
         small = copy.copy(self)
-        small.classes_ = self.classes_[kept]
-        small.coef_ = self.coef_[kept]
-        small.intercept_ = self.intercept_[kept]
-        small.reference_ = self.reference_[kept]
-        small.reference_weights_ = self.reference_weights_[kept]
-        small.objective_ = self.objective_[kept]
-        small.n_iter_ = self.n_iter_[kept]
+        for name in ("classes_", *PER_PROBLEM):
+            setattr(small, name, getattr(self, name)[kept])
         small.path_ = [self.path_[row] for row in kept]
         small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
         return small
 
-    def _check_options(self, **choices: Sequence) -> None:
-        """Refuse penalties, tolerances and options that make no sense, naming value and
-        remedy.
-
-        ``choices`` are the values that further parameters may have.
-        """
-        for name in ("l1", "l2", "l1s", "l2s"):
-            given: Any = getattr(self, name, 0.0)
-            several = name.endswith("s") and hasattr(self, name)
-            for value in given if several else [given]:
-                if not is_number(value) or not 0 <= value < np.inf:
-                    raise ValueError(
-                        f"{name}={given!r}: {value!r} is no penalty, use a finite "
-                        "number of at least 0"
-                    )
-        if not is_number(self.tol) or not 0 < self.tol < 1:
-            raise ValueError(
-                f"tol={self.tol!r}: use a number between 0 and 1, such as 1e-5"
-            )
-        if not is_number(self.max_iter) or not 1 <= self.max_iter < np.inf:
-            raise ValueError(
-                f"max_iter={self.max_iter!r}: use a finite number of at least 1"
-            )
-        for name, allowed in {"ties": tuple(TIES), **choices}.items():
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(
-                    f"{name}={value!r} is not known: use one of "
-                    f"{', '.join(map(repr, allowed))}"
-                )
-        weight = self.class_weight
-        if weight is not None and weight != "balanced" and not isinstance(weight, dict):
-            raise ValueError(
-                f"class_weight={weight!r}: use 'balanced', None or a dict of one "
-                "weight per class"
-            )
-        check_device(self._device)
-
-    @property
-    def _device(self) -> str:
-        return getattr(self, "device", "cpu")
-
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray, NDArray]:
-        """X and y as arrays, with the classes of y."""
+        """X and y as arrays, with the classes of y; parameters are checked first."""
+        self._validate_params()
+        check_device(self.device)
         if is_device_array(X):
             X, y = self._checked_on_device(X, y)
         else:
             # Sorting on a GPU checks the values there, where that takes no time
-            finite = self._device == "cpu"
+            finite = self.device == "cpu"
             X, y = data_for_fitting(self, X, y, ensure_all_finite=finite)
         return X, y, label_codes(y)[0]
 
@@ -261,7 +329,7 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """The checks of a CuPy array, which stays where it is; sorting checks
         its values.
         """
-        if self._device != "cuda":
+        if self.device != "cuda":
             raise ValueError(
                 f"X is a CuPy array and {type(self).__name__} fits on the CPU here: "
                 "use device='cuda' where the classifier has it, or X.get()"
@@ -281,36 +349,27 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """Weights of the samples, those of a dict ``class_weight`` included."""
         like = np.empty((X.shape[0], 1)) if is_device_array(X) else X
         weights = _check_sample_weight(sample_weight, like, ensure_non_negative=True)
-        present = np.unique(y)
-        empty = [label for label in present.tolist() if weights[y == label].sum() == 0]
-        if empty:
+        classes, codes = np.unique(y, return_inverse=True)
+        totals = np.bincount(codes, weights)
+        if not totals.all():
+            empty = classes.tolist()[int(totals.argmin())]
             raise ValueError(
-                f"the sample weights of class {empty[0]!r} are all zero: give some of "
+                f"the sample weights of class {empty!r} are all zero: give some of "
                 "its samples a positive weight, or leave the class out"
             )
-        if not isinstance(self.class_weight, dict):
-            return weights
-        if unknown := set(self.class_weight) - set(present.tolist()):
-            raise ValueError(
-                f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a "
-                f"class of y: the classes are {present.tolist()}"
-            )
-        for label, weight in self.class_weight.items():
-            if not is_number(weight) or not 0 < weight < np.inf:
-                raise ValueError(
-                    f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
-                )
-        return weights * np.array([self.class_weight.get(label, 1.0) for label in y])
+        if isinstance(self.class_weight, dict):
+            weights = weights * weights_of_classes(self.class_weight, classes)[codes]
+        return weights
 
     def _orders(self, X: Any) -> SampleOrders | DeviceOrders:
         """Sorted samples, where the fit takes place."""
-        if self._device == "cpu":
+        if self.device == "cpu":
             from optirank.ranks.orders import order_for_fitting  # loads numba
 
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.orders import orders_for  # a GPU is asked for
 
-        return orders_for(X, self._device)
+        return orders_for(X, self.device)
 
     def _fit_orders(
         self,
@@ -350,13 +409,11 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """All problems side by side on a GPU."""
         from optirank.solver.device.solve import Options, solve_together
 
-        options = Options(
-            side=getattr(self, "side", "best"),
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            **getattr(self, "solver_options", None) or {},
-        )
-        return solve_together(problems, options)
+        return solve_together(problems, Options(**self._solver_options()))
+
+    def _solver_options(self) -> dict[str, Any]:
+        """What the solver is told."""
+        return {"tol": self.tol, "max_iter": int(self.max_iter)}
 
     def _keep(self, solutions: list[Solution]) -> None:
         """Fitted attributes, one row per problem."""

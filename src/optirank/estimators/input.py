@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from optirank._util.names import some
 from optirank.solver.device.backend import is_device_array
 
 _SPARSE: Any = ("csr", "csc")
-_NAMED = 5  # genes that an error names
 
 
 def data_for_fitting(estimator: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
@@ -72,12 +72,10 @@ def _columns_by_name(frame: Any, genes: NDArray, estimator: str) -> Any:
     known = set(columns)
     missing = [str(gene) for gene in genes if gene not in known]
     if missing:
-        shown = ", ".join(map(repr, missing[:_NAMED]))
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise ValueError(
             f"X lacks {len(missing)} of the {len(genes)} genes that this {estimator} "
-            f"needs: {shown}{more}. Give a data frame with these columns, or train on "
-            "the genes that there are"
+            f"needs: {some(missing, 5, quoted=True)}. Give a data frame with these "
+            "columns, or train on the genes that there are"
         )
     counts = Counter(columns)
     repeated = [gene for gene in genes if counts[gene] > 1]

@@ -10,12 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank.estimators._base import BinarySolver, RankLinearClassifier
+from optirank.estimators._base import (
+    FROM_ONE,
+    BinarySolver,
+    InWords,
+    RankLinearClassifier,
+    check_parameter,
+    one_of,
+)
 from optirank.ranks.transformer import reference_positions
-from optirank.solver.constants import DEFAULTS
-from optirank.solver.problem import Problem, Solution, is_number, resolve_n_reference
+from optirank.solver.constants import DEFAULTS, STARTS
+from optirank.solver.problem import Problem, Solution, resolve_n_reference
 
-SOLVER_OPTIONS = ("path_step", "integral", "polish", "refit")
+_YES_OR_NO = InWords("True or False", "boolean")
+SOLVER_OPTIONS = {
+    "path_step": [FROM_ONE],
+    "integral": [_YES_OR_NO],
+    "polish": [_YES_OR_NO],
+    "refit": [_YES_OR_NO],
+}
 
 
 class OptirankClassifier(RankLinearClassifier):
@@ -107,6 +120,11 @@ class OptirankClassifier(RankLinearClassifier):
     10
     """
 
+    _parameter_constraints = {
+        **RankLinearClassifier._parameter_constraints,
+        "side": [one_of("best", *STARTS)],
+    }
+
     def __init__(
         self,
         n_reference: float = DEFAULTS["n_reference"],
@@ -154,22 +172,6 @@ class OptirankClassifier(RankLinearClassifier):
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the samples, within their class when classes are balanced.
         """
-        from optirank.solver.solve import ALGORITHMS  # loads numba
-
-        self._check_options(
-            algorithm=tuple(ALGORITHMS), side=("best", "rising", "falling")
-        )
-        check_solver_options(self.solver_options)
-        if self.device == "cuda" and self.algorithm != "alternating":
-            raise ValueError(
-                f"algorithm={self.algorithm!r} runs on the CPU alone: use "
-                "device='cpu', or algorithm='alternating'"
-            )
-        if self.side != "best" and self.algorithm != "alternating":
-            raise ValueError(
-                f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm "
-                "has one start, use side='best' or algorithm='alternating'"
-            )
         X, y, _ = self._checked(X, y)
         candidates = candidate_mask(self, X.shape[1])
         size = resolve_n_reference(self.n_reference, X.shape[1], candidates)
@@ -178,12 +180,34 @@ class OptirankClassifier(RankLinearClassifier):
             self._orders(X), y, weights, size, self._solve, candidates
         )
 
+    def _validate_params(self) -> None:
+        from optirank.solver.solve import ALGORITHMS  # loads numba
+
+        super()._validate_params()
+        check_parameter("algorithm", self.algorithm, [one_of(*ALGORITHMS)])
+        check_solver_options(self.solver_options)
+        if self.algorithm == "alternating":
+            return
+        if self.device == "cuda":
+            raise ValueError(
+                f"algorithm={self.algorithm!r} runs on the CPU alone: use "
+                "device='cpu', or algorithm='alternating'"
+            )
+        if self.side != "best":
+            raise ValueError(
+                f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm "
+                "has one start, use side='best' or algorithm='alternating'"
+            )
+
+    def _solver_options(self) -> dict[str, Any]:
+        options = {**super()._solver_options(), "side": self.side}
+        return options | (self.solver_options or {})
+
     def _solve(self, problem: Problem, positive: object, callback) -> Solution:
         """Solve the problem of one class on the CPU."""
         from optirank.solver.solve import solve
 
-        options = {"side": self.side, "tol": self.tol, "max_iter": int(self.max_iter)}
-        options |= self.solver_options or {}
+        options = self._solver_options()
         return solve(problem, algorithm=self.algorithm, callback=callback, **options)
 
 
@@ -241,7 +265,6 @@ class RankLogisticRegression(RankLinearClassifier):
         """Learn the weights; the arguments are those of
         :class:`~optirank.OptirankClassifier`.
         """
-        self._check_options()
         X, y, classes = self._checked(X, y)
         weights = self._sample_weights(X, y, sample_weight)
         all_genes = np.arange(X.shape[1])
@@ -262,9 +285,7 @@ def solver_at(
 
         gamma = np.zeros(problem.n_genes)
         gamma[references[positive]] = 1.0
-        solution = solve_at(
-            problem, gamma, tol=estimator.tol, max_iter=int(estimator.max_iter)
-        )
+        solution = solve_at(problem, gamma, **estimator._solver_options())
         if callback is not None:
             callback({"stage": "fitted", "objective": solution.objective})
         return solution
@@ -286,13 +307,7 @@ def check_solver_options(given: object) -> None:
             raise ValueError(
                 f"solver_options has {name!r}, which is not known: use some of {known}"
             )
-        if name == "path_step":
-            if not is_number(value) or not 1 <= value < np.inf:
-                raise ValueError(
-                    f"path_step={value!r}: use a finite number of at least 1"
-                )
-        elif not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name}={value!r}: use True or False")
+        check_parameter(name, value, SOLVER_OPTIONS[name])
 
 
 def candidate_mask(estimator: Any, n_genes: int) -> NDArray | None:

@@ -18,7 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.metrics import standard_error
 from optirank._util.progress import progress_bar
-from optirank.estimators._base import RankLinearClassifier, note_compilation
+from optirank.estimators._base import (
+    FROM_ZERO,
+    PENALTY,
+    PER_PROBLEM,
+    RankLinearClassifier,
+    Several,
+    note_compilation,
+    one_of,
+)
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.panel.platforms import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.device.backend import is_device_array
@@ -44,6 +52,7 @@ from optirank.tuning.selection import (
     transfer_scores,
 )
 
+_PENALTIES = Several(f"a sequence of at least one value, each {PENALTY}", FROM_ZERO)
 _PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
 
 
@@ -105,6 +114,14 @@ class OptirankClassifierCV(RankLinearClassifier):
     ['l1', 'l2', 'n_reference']
     """
 
+    _parameter_constraints = {
+        **RankLinearClassifier._parameter_constraints,
+        "n_references": [Several("a sequence of at least one value")],
+        "l1s": [_PENALTIES],
+        "l2s": [_PENALTIES],
+        "selection": [one_of(*RULES, TRANSFER)],
+    }
+
     def __init__(
         self,
         n_references: tuple = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0),
@@ -152,17 +169,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         parts of a fold. The other arguments are those of :class:`OptirankClassifier`;
         scores are not weighted.
         """
-        for name in ("n_references", "l1s", "l2s"):
-            values = getattr(self, name)
-            if (
-                isinstance(values, str)
-                or not hasattr(values, "__len__")
-                or not len(values)
-            ):
-                raise ValueError(
-                    f"{name}={values!r}: give a sequence of at least one value"
-                )
-        self._check_options(selection=(*RULES, TRANSFER))
         X, y, self.classes_ = self._checked(X, y)
         candidates = candidate_mask(self, X.shape[1])
         for size in self.n_references:
@@ -174,8 +180,10 @@ class OptirankClassifierCV(RankLinearClassifier):
         if platforms:  # copies of the samples follow below them
             X = X.get() if is_device_array(X) else X
             parts: list[Any] = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
-            stack = _stack_sparse if sparse.issparse(X) else np.concatenate
-            X = stack(parts)
+            if sparse.issparse(X):
+                X = sparse.vstack(parts, format="csr")
+            else:
+                X = np.concatenate(parts)
         orders: Any = self._orders(X)
         if not orders.on_device:
             note_compilation()
@@ -260,26 +268,9 @@ class OptirankClassifierCV(RankLinearClassifier):
         n_jobs = get_active_backend(prefer="threads")[1]
         with parallel_config(backend="threading", n_jobs=n_jobs):
             model._fit_orders(orders, y, weights, size, model._solve, candidates)
-        self._take(model)
-
-    def _take(self, best: OptirankClassifier) -> None:
-        """Make this the final model."""
-        self.best_estimator_ = best
-        names = (
-            "coef_",
-            "intercept_",
-            "reference_",
-            "reference_weights_",
-            "objective_",
-            "n_iter_",
-        )
-        for name in (*names, "genes_"):
-            setattr(self, name, getattr(best, name))
-
-    def predict_proba(self, X: Any) -> NDArray:
-        """Probabilities of the final model, see :class:`OptirankClassifier`."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
+        self.best_estimator_ = model
+        for name in (*PER_PROBLEM, "genes_"):
+            setattr(self, name, getattr(model, name))
 
     def subset(self, classes: Iterable) -> OptirankClassifier:
         """The final model restricted to two or more of its classes; see
@@ -322,11 +313,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         shown: Any = table[rising | table["selected"] | table["best"]]
         return shown.reset_index(drop=True)
-
-
-def _stack_sparse(parts: list[Any]) -> Any:
-    """Sparse matrices one below the other."""
-    return sparse.vstack(parts, format="csr")
 
 
 def _results(fold_results: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:

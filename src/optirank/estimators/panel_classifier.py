@@ -5,12 +5,15 @@ classes.
 from __future__ import annotations
 
 import copy
+import functools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -19,7 +22,14 @@ from sklearn.utils.validation import (
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED, looks_standardised
 from optirank._util.workers import worker_count
-from optirank.estimators._base import RankClassifier, label_codes
+from optirank.estimators._base import (
+    CLASS_WEIGHT,
+    POSITIVE,
+    InWords,
+    RankClassifier,
+    label_codes,
+    weights_of_classes,
+)
 from optirank.estimators.input import data_for_fitting, data_for_scoring
 from optirank.panel.elimination import (
     L2,
@@ -27,16 +37,20 @@ from optirank.panel.elimination import (
     search_panels,
     stages,
 )
-from optirank.panel.sources import MatrixSource
+from optirank.panel.sources import first_look, fold_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
-from optirank.solver.problem import is_number
 from optirank.tuning.folds import N_FOLDS, fold_numbers, make_folds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from optirank.panel.elimination import PanelSearch
+
+_SIZE = InWords(
+    "'auto' or a number of at least 2 genes",
+    StrOptions({"auto"}),
+    Interval(Integral, 2, None, closed="left"),
+)
 
 
 class PanelClassifier(RankClassifier):
@@ -104,6 +118,11 @@ class PanelClassifier(RankClassifier):
 
     ties = "average"
     _softmax = True
+    _parameter_constraints = {
+        "n_genes": [_SIZE],
+        "l2": [POSITIVE],
+        "class_weight": [CLASS_WEIGHT],
+    }
 
     def __init__(
         self,
@@ -133,6 +152,7 @@ class PanelClassifier(RankClassifier):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or a number, optional
         """
+        self._validate_params()
         X, y = data_for_fitting(self, X, y)
         weight = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
@@ -140,53 +160,46 @@ class PanelClassifier(RankClassifier):
         kept = weight > 0
         if not kept.all():  # a sample of weight 0 is one that is not there
             X, y, weight = X[kept], y[kept], weight[kept]
-        classes, codes = label_codes(y)
-        self._check_n_genes(X.shape[1])
+        self.classes_, codes = label_codes(y)
+        include = self._required_genes(X.shape[1])
+        class_weight: Any = self.class_weight
+        if isinstance(class_weight, dict):
+            class_weight = weights_of_classes(class_weight, self.classes_)
         if looks_standardised(X):
             warnings.warn(STANDARDISED, UserWarning, stacklevel=2)
         fold_of = None
         if self.n_genes == "auto":
             fold_of = fold_numbers(codes, make_folds(codes, N_FOLDS, None))
         n_folds = 0 if fold_of is None else int(fold_of.max()) + 1
-        tell = _print_stages(n_folds) if self.verbose else None
-        self._fit_source(MatrixSource(X), classes, codes, fold_of, weight, tell)
-        return self
-
-    def _fit_source(
-        self,
-        source: MatrixSource,
-        classes: NDArray,
-        codes: NDArray,
-        fold_of: NDArray | None = None,
-        sample_weight: NDArray | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> PanelSearch:
-        """Fit on samples that are read in blocks; see `search_panels`."""
-        if not is_number(self.l2) or not 0 < self.l2 < np.inf:
-            raise ValueError(
-                f"l2={self.l2!r}: use a positive, finite penalty, such as {L2}"
-            )
-        search = search_panels(
-            source,
+        n_threads = worker_count(self.n_jobs)
+        run_pass = functools.partial(fold_matrix, X)
+        looked = first_look(
+            run_pass,
             codes,
-            len(classes),
-            sample_weight=sample_weight,
-            class_weight=self._class_weight(classes),
+            len(self.classes_),
+            X.shape[1],
+            fold_of=fold_of,
+            n_threads=n_threads,
+        )
+        search = search_panels(
+            *looked,
+            codes,
+            len(self.classes_),
+            run_pass,
+            sample_weight=weight,
+            class_weight=class_weight,
             n_genes=self.n_genes,
-            include=self._include_positions(source.shape[1]),
+            include=include,
             fold_of=fold_of,
             l2=float(self.l2),
-            n_threads=worker_count(self.n_jobs),
-            progress=progress,
+            n_threads=n_threads,
+            progress=_print_stages(n_folds) if self.verbose else None,
         )
-        self.n_features_in_ = source.shape[1]
-        self.classes_ = classes
         self.path_ = {
             size: panel for size, panel in search.path.items() if size <= search.n_genes
         }
         self.held_out_ = search.held_out
-        self._take(search.path[search.n_genes])
-        return search
+        return self._take(search.path[search.n_genes])
 
     def _take(self, panel: Panel) -> Self:
         """Make this panel the model's."""
@@ -243,62 +256,29 @@ class PanelClassifier(RankClassifier):
         """The reference set of every class: the panel."""
         return np.tile(self.genes_.astype(float), (len(self.coef_), 1))
 
-    def _class_weight(self, classes: NDArray) -> str | NDArray | None:
-        """The class weights as `search_panels` takes them."""
-        given = self.class_weight
-        if given is None:
-            return None
-        if isinstance(given, str) and given == "balanced":
-            return given
-        if not isinstance(given, dict):
-            raise ValueError(
-                f"class_weight={given!r}: use 'balanced', None or a dict of one weight "
-                "per class"
-            )
-        labels = classes.tolist()
-        if unknown := [label for label in given if label not in labels]:
-            raise ValueError(
-                f"class_weight names {unknown[0]!r}, which is not a class of y: the "
-                f"classes are {some(labels, 20)}"
-            )
-        for label, weight in given.items():
-            if not is_number(weight) or not 0 < weight < np.inf:
-                raise ValueError(
-                    f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
-                )
-        return np.array([float(given.get(label, 1.0)) for label in labels])
-
-    def _check_n_genes(self, n_features: int) -> None:
-        n = self.n_genes
+    def _required_genes(self, n_features: int) -> NDArray | None:
+        """Positions of the genes that must be in the panel, which has room for them."""
+        n_genes = self.n_genes
         if n_features < 2:
             raise ValueError(
                 f"X has {n_features} feature(s): ranks among themselves need at least "
                 "2 genes"
             )
-        if n == "auto":
-            return
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+        if not isinstance(n_genes, str) and n_genes > n_features:
             raise ValueError(
-                f"n_genes={n!r}: use 'auto' or a number of at least 2 genes"
+                f"n_genes={n_genes} is more than the {n_features} genes there are: use "
+                f"at most {n_features}, or 'auto'"
             )
-        if n > n_features:
-            raise ValueError(
-                f"n_genes={n} is more than the {n_features} genes there are: use at "
-                f"most {n_features}, or 'auto'"
-            )
-
-    def _include_positions(self, n_features: int) -> NDArray | None:
-        """Positions of the genes that must be in the panel."""
         if self.include is None or not len(self.include):
             return None
         names = getattr(self, "feature_names_in_", None)
         required = np.sort(
             reference_positions(self.include, n_features, names, "include")
         )
-        if not isinstance(self.n_genes, str) and len(required) > self.n_genes:
+        if not isinstance(n_genes, str) and len(required) > n_genes:
             raise ValueError(
-                f"include has {len(required)} genes, more than n_genes={self.n_genes}: "
-                f"ask for at least {len(required)}"
+                f"include has {len(required)} genes, more than n_genes={n_genes}: ask "
+                f"for at least {len(required)}"
             )
         return required
 

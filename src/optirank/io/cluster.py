@@ -9,18 +9,19 @@ that was interrupted goes on where it stopped.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import pickle
 import queue
-from collections.abc import Hashable, Iterator
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from optirank._util.names import some
-from optirank.io.blocks import BlockJob, Piece, combined, look_at, pieces_of
+from optirank._util.passes import Accumulator
 from optirank.io.data import DataError, ExpressionData
+from optirank.io.passes import Gathered, Piece, groups_of
 from optirank.io.reading import without_annotations
 from optirank.io.signatures import ChangedFileError, check_unchanged, signature
 from optirank.io.stored import CompressedColumns
@@ -56,17 +57,16 @@ class Store(Protocol):
 
 
 class _Task(NamedTuple):
-    """Blocks of one file that a worker looks at together."""
+    """Groups of blocks of one file that a worker folds."""
 
     piece: int
-    rows: slice  # among those of the job
+    start: int  # of its first sample among those of the pass
+    stop: int
     positions: slice | np.ndarray  # in the file
-    own: list[np.ndarray]  # entries of the job's arrays for these samples
 
 
 class Cluster:
-    """Runs over the blocks of opened files on a dask cluster: an engine of
-    `run_blocks`.
+    """Folds the samples of opened files on a dask cluster, see `run_pass`.
 
     Parameters
     ----------
@@ -83,52 +83,54 @@ class Cluster:
         store = None if self._store is None else self._store.of_file(number)
         return Cluster(self._client, store)
 
-    def __call__(self, job: BlockJob) -> Iterator[tuple[slice, Any]]:
-        """Rows and result of each block, or group of blocks, in order."""
-        pieces = pieces_of(job)
+    def gathered(
+        self, empty: Sequence[Accumulator], pieces: list[Piece], source: str
+    ) -> Generator[tuple[int, Gathered]]:
+        """Where each group of blocks ends and what it gathers, in order."""
         check_files(self._client, [piece.data for piece in pieces])
-        tasks = list(_tasks(job, pieces))
-        results = self._results(job, pieces, tasks)
-        waiting: dict[int, list[tuple[slice, Any]]] = {}
+        tasks = list(_tasks(pieces))
+        waiting: dict[int, list[tuple[int, Gathered]]] = {}
         following = 0
-        for number, of_task in results:
-            waiting[number] = of_task
+        for number, groups in self._results(empty, pieces, tasks, source):
+            waiting[number] = groups
             while following in waiting:
                 yield from waiting.pop(following)
                 following += 1
 
     def _results(
-        self, job: BlockJob, pieces: list[Piece], tasks: list[_Task]
-    ) -> Iterator[tuple[int, list[tuple[slice, Any]]]]:
+        self,
+        empty: Sequence[Accumulator],
+        pieces: list[Piece],
+        tasks: list[_Task],
+        source: str,
+    ) -> Iterator[tuple[int, list[tuple[int, Gathered]]]]:
         """Numbers and results of tasks, stored ones first, then as they come."""
         to_do = []
-        for number, task in enumerate(tasks):
+        for number in range(len(tasks)):
             stored = None if self._store is None else self._store.load(number)
-            if stored is None or len(stored) != _n_results(job, task):
+            if stored is None:
                 to_do.append(number)
-                continue
-            yield number, _with_rows(job, task, stored)
+            else:
+                yield number, unpacked(empty, stored)
         failures: dict[str, str] = {}
-        for number, outcome in self._computed(job, pieces, tasks, to_do):
-            task = tasks[number]
+        work = pickle.dumps(_work(empty, pieces, source))
+        for number, outcome in self._computed(work, tasks, to_do):
             if isinstance(outcome, BaseException):
-                failures[_place(job, task)] = _reason(outcome)
+                task = tasks[number]
+                place = f"{source}, samples {task.start + 1} to {task.stop}"
+                failures[place] = _reason(outcome)
                 if len(failures) >= _MOST_FAILURES:
                     break
                 continue
             if self._store is not None:
-                self._store.save(number, [result for _, result in outcome])
+                self._store.save(number, packed(outcome))
             yield number, outcome
         if failures:
             kept = "" if self._store is None else "; all other blocks are kept"
             raise DataError(f"{_failure_text(failures)}{kept}")
 
     def _computed(
-        self,
-        job: BlockJob,
-        pieces: list[Piece],
-        tasks: list[_Task],
-        to_do: list[int],
+        self, packed_work: bytes, tasks: list[_Task], to_do: list[int]
     ) -> Iterator[tuple[int, Any]]:
         """Numbers of tasks with their results, or the error of one that failed.
 
@@ -138,14 +140,14 @@ class Cluster:
         if not to_do:
             return
         client = self._client
-        work = client.submit(_unpacked, _packed(job, pieces), pure=False)
+        work = client.submit(pickle.loads, packed_work, pure=False)
         finished: queue.SimpleQueue[Future] = queue.SimpleQueue()
         numbers: dict[Hashable, int] = {}
         futures: dict[Hashable, Future] = {}
         rest = iter(to_do)
 
         def send(count: int) -> None:
-            for number in _first(rest, count):
+            for number in itertools.islice(rest, count):
                 future = client.submit(
                     _run, work, tasks[number], pure=False, retries=RETRIES
                 )
@@ -257,10 +259,10 @@ def signatures(paths: list[str]) -> dict[str, tuple[int, ...] | None]:
     return marks
 
 
-def _tasks(job: BlockJob, pieces: list[Piece]) -> Iterator[_Task]:
-    """The tasks of a job: groups of whole blocks, each of one file."""
+def _tasks(pieces: list[Piece]) -> Iterator[_Task]:
+    """The tasks of a pass: groups of whole blocks, each of one file."""
     for number, piece in enumerate(pieces):
-        step = job.size * job.together
+        step = piece.size * piece.together
         if not _streams(piece.data.X):
             step = max(1, piece.n_samples)
         for first in range(0, piece.n_samples, step):
@@ -268,8 +270,7 @@ def _tasks(job: BlockJob, pieces: list[Piece]) -> Iterator[_Task]:
             positions: slice | np.ndarray = slice(first, stop)
             if piece.rows is not None:
                 positions = piece.rows[first:stop]
-            rows = slice(piece.start + first, piece.start + stop)
-            yield _Task(number, rows, positions, [own[rows] for own in job.per_sample])
+            yield _Task(number, piece.start + first, piece.start + stop, positions)
 
 
 def _streams(stored: Any) -> bool:
@@ -282,72 +283,73 @@ def _streams(stored: Any) -> bool:
 
 
 class _Work(NamedTuple):
-    """What all tasks of a job need."""
+    """What all tasks of a pass need."""
 
-    job: BlockJob
+    empty: list[Accumulator]
     pieces: list[Piece]
     marks: list[tuple[int, ...]]  # signatures of the files
+    source: str
 
 
-def _packed(job: BlockJob, pieces: list[Piece]) -> bytes:
-    """What all tasks need, in the form in which it is sent."""
+def _work(empty: Sequence[Accumulator], pieces: list[Piece], source: str) -> _Work:
     light = [
         replace(piece, data=without_annotations(piece.data), rows=None)
         for piece in pieces
     ]
     marks = [signature(piece.data.source) for piece in pieces]
-    return pickle.dumps(_Work(job.without_samples(), light, marks))
-
-
-def _unpacked(packed: bytes) -> _Work:
-    """On a worker: open the files."""
-    return pickle.loads(packed)
+    return _Work(list(empty), light, marks, source)
 
 
 def _run(work: _Work, task: _Task) -> bytes:
-    """On a worker: look at the blocks of a task; their results, pickled.
+    """On a worker: fold the groups of a task; what they gather, pickled.
 
     dask would pack every array apart, which takes longer.
     """
-    job = work.job
     piece = work.pieces[task.piece]
-    data = piece.data
-    check_unchanged(data.source, work.marks[task.piece])
+    check_unchanged(piece.data.source, work.marks[task.piece])
     positions = task.positions
     if isinstance(positions, slice):
         positions = np.arange(positions.start, positions.stop)
-
-    def results() -> Iterator[tuple[slice, Any]]:
-        start = task.rows.start
-        for block in data.blocks(piece.columns, job.size, positions):
-            rows = slice(start, start + block.n_samples)
-            inside = slice(rows.start - task.rows.start, rows.stop - task.rows.start)
-            X = sparse.csr_matrix(block.X) if piece.as_sparse else block.X
-            own = [array[inside] for array in task.own]
-            yield rows, look_at(job, X, rows, own)
-            start = rows.stop
-
-    return pickle.dumps(list(combined(job, results())))
+    groups = groups_of(work.empty, piece, positions, task.start, work.source)
+    return pickle.dumps(list(groups))
 
 
-def _n_results(job: BlockJob, task: _Task) -> int:
-    """Results of a task: one per block, or one of all."""
-    if job.combine is not None:
-        return 1
-    return -(-(task.rows.stop - task.rows.start) // job.size)
+def packed(groups: list[tuple[int, Gathered]]) -> list[dict[str, np.ndarray]]:
+    """What groups gathered as arrays by name, one dictionary per group."""
+    parts = []
+    for stop, gathered in groups:
+        arrays = {"stop": np.array(stop)}
+        for number, values in enumerate(gathered):
+            for name, value in values.items():
+                listed = value if isinstance(value, list) else [value]
+                for place, entry in enumerate(listed):
+                    arrays[f"{number}.{name}.{place}"] = np.asarray(entry)
+        parts.append(arrays)
+    return parts
 
 
-def _with_rows(
-    job: BlockJob, task: _Task, results: list[Any]
-) -> list[tuple[slice, Any]]:
-    """Stored results of a task with the rows of its blocks."""
-    if job.combine is not None:
-        return [(task.rows, results[0])]
-    starts = range(task.rows.start, task.rows.stop, job.size)
-    return [
-        (slice(start, min(start + job.size, task.rows.stop)), result)
-        for start, result in zip(starts, results, strict=True)
-    ]
+def unpacked(
+    empty: Sequence[Accumulator], parts: list[dict[str, np.ndarray]]
+) -> list[tuple[int, Gathered]]:
+    """The reverse of `packed`; what is a list, a number or a text follows from the
+    empty accumulators.
+    """
+    groups = []
+    for arrays in parts:
+        gathered: Gathered = [{} for _ in empty]
+        for key, array in arrays.items():
+            if key == "stop":
+                continue
+            number, name, _ = key.split(".")
+            before = vars(empty[int(number)])[name]
+            values = gathered[int(number)]
+            if isinstance(before, list):
+                entry = array if array.ndim else array.item()
+                values[name] = [*values.get(name, []), entry]
+            else:
+                values[name] = array if array.ndim else array.item()
+        groups.append((int(arrays["stop"]), gathered))
+    return groups
 
 
 def _outcome(future: Future) -> Any:
@@ -358,10 +360,6 @@ def _outcome(future: Future) -> Any:
         raise
     except Exception as error:
         return error
-
-
-def _place(job: BlockJob, task: _Task) -> str:
-    return f"{job.profiles.source}, samples {task.rows.start + 1} to {task.rows.stop}"
 
 
 def _reason(error: BaseException) -> str:
@@ -384,10 +382,6 @@ def _failure_text(failures: dict[str, str]) -> str:
         return f"{what} every time, {some(failures, 5)}: {reasons.pop()}"
     listed = [f"{place} ({reason})" for place, reason in failures.items()]
     return f"{what} every time: {some(listed, 5)}"
-
-
-def _first(numbers: Iterator[int], count: int) -> list[int]:
-    return [number for _, number in zip(range(count), numbers, strict=False)]
 
 
 def _n_threads(client: Client) -> int:

@@ -14,7 +14,7 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
-from typing import IO, Any, TypeVar
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,8 @@ from numpy.typing import NDArray
 _FILE_BYTES = 1 << 28  # a model of 20 classes and 1000 genes takes less than 1 MiB
 _JSON_BYTES = 1 << 24  # of its document: the names of half a million genes
 _JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memory
-_STRING_CHARACTERS = 1 << 22  # of one array of strings, padded to its longest: 16 MiB
 _HEADER_BYTES = 1 << 12  # NumPy writes 128 for an array of plain numbers
 _DOCUMENT = "model.json"
-T = TypeVar("T")
-
-
-Document = dict[str, Any]
 
 
 class ModelFileError(ValueError):
@@ -37,7 +32,7 @@ class ModelFileError(ValueError):
     """
 
 
-def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
+def write_archive(document: object, arrays: Mapping[str, NDArray]) -> bytes:
     """A compressed zip of a document and arrays; the same ones give the same bytes."""
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
     if len(text) > _JSON_BYTES:
@@ -65,6 +60,8 @@ def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
 class Archive:
     """An open model file, which gives out its document, and arrays in the shape
     asked for.
+
+    ``left`` are the arrays that nobody asked for yet.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -84,7 +81,7 @@ class Archive:
                 f"it lacks {_DOCUMENT}, or holds members of the same name"
             )
 
-    def document(self) -> dict:
+    def document(self) -> dict[str, object]:
         """The document, an object of plain values."""
         text = self._read(_DOCUMENT, _JSON_BYTES)
         if text.count(b",") + text.count(b"[") + text.count(b"{") > _JSON_VALUES:
@@ -98,9 +95,6 @@ class Archive:
         if not isinstance(document, dict):
             raise ModelFileError(f"{_DOCUMENT} is not an object")
         return document
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.left
 
     def take(self, name: str, dtype: str, *shape: int) -> NDArray:
         """The array of this name, which must have this dtype and shape, and
@@ -149,106 +143,3 @@ class Archive:
         if len(content) != info.file_size:
             raise ModelFileError(f"{name} is not as long as the file says")
         return content
-
-
-def member(document: Document, key: str, kind: type[T]) -> T:
-    """An entry of the document, of the type it should have."""
-    value = document.get(key)
-    if type(value) is not kind:
-        raise ModelFileError(f"model.json has no {key} of the right type")
-    return value
-
-
-def read_classes(classes: Any) -> NDArray:
-    """Labels, checked to be two or more different ones."""
-    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
-        raise ModelFileError("the classes are not two or more labels")
-    if len(np.unique(classes)) < len(classes) or (classes != classes).any():
-        raise ModelFileError("the classes are not distinct labels")
-    return classes
-
-
-def encode(value: Any) -> Any:
-    """A plain value as JSON can hold it; TypeError where that cannot be done.
-
-    JSON knows neither tuples, dictionaries with keys other than strings, arrays nor
-    NaN: these are written as an object with one key that says what they are.
-    """
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, list):
-        return [encode(item) for item in value]
-    if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
-    if isinstance(value, dict):
-        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
-    if hasattr(value, "__array__"):
-        array = np.asarray(value)
-        strings = array.dtype.kind in "UO" and all(
-            isinstance(item, str) for item in array.flat
-        )
-        kind = (
-            {"U": "str", "O": "object"}[array.dtype.kind]
-            if strings
-            else array.dtype.name
-        )
-        if strings or array.dtype.kind in "biuf":
-            values = [encode(item) for item in array.ravel().tolist()]
-            return {"array": [kind, list(array.shape), values]}
-    raise TypeError(
-        f"a value of type {type(value).__name__} cannot be stored: {value!r}"
-    )
-
-
-def decode(value: Any) -> Any:
-    """What :func:`encode` was given; ValueError for anything it does not write."""
-    if isinstance(value, list):
-        return [decode(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    (kind, content), *more = value.items() or [("", None)]
-    if more:
-        raise ValueError(
-            f"an object with keys {sorted(value)[:5]} where a value should be"
-        )
-    if kind == "float" and content in ("nan", "inf", "-inf"):
-        return float(content)
-    if kind == "tuple" and isinstance(content, list):
-        return tuple(decode(item) for item in content)
-    if kind == "dict" and isinstance(content, list):
-        try:
-            return {decode(key): decode(item) for key, item in content}
-        except TypeError as error:
-            raise ValueError(
-                "a dictionary that is not a list of keys and values"
-            ) from error
-    if kind == "array" and isinstance(content, list) and len(content) == 3:
-        return _decode_array(*content)
-    raise ValueError(f"a value of unknown kind {kind!r}")
-
-
-def _decode_array(dtype: Any, shape: Any, values: Any) -> NDArray:
-    strings = dtype in ("str", "object")
-    plain = isinstance(dtype, str) and (strings or np.dtype(dtype).kind in "biuf")
-    if not plain or not isinstance(values, list):
-        raise ValueError(f"an array of unknown dtype {dtype!r}")
-    if strings:
-        longest = max((len(text) for text in values), default=0)
-        if not all(isinstance(item, str) for item in values):
-            raise ValueError("an array of strings with values of another type")
-        if longest * len(values) > _STRING_CHARACTERS:
-            raise ValueError(
-                f"{len(values)} strings of up to {longest} characters: together at "
-                f"most {_STRING_CHARACTERS} are allowed"
-            )
-        return np.array(values, dtype=dtype).reshape(shape)
-    kind = {"b": bool, "f": float}.get(np.dtype(dtype).kind, int)
-    values = [decode(item) for item in values]
-    if not all(type(item) is kind for item in values):
-        raise ValueError(f"an array of {dtype} with values of another type")
-    with np.errstate(over="ignore"):
-        return np.array(values, dtype=dtype).reshape(shape)

@@ -1,19 +1,13 @@
 """The card of a model: what it is for, what it was trained on, and how good it is.
 
-Every field is of a plain type, so that a model file can hold it, and the types of a
-file from somebody else are checked when it is opened.
+Every field is of a plain type, so that a model file can hold it (see `codec`).
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, replace
 
 from optirank.model.values import ValueShares
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -49,15 +43,6 @@ class JudgedSet:
     platform: str = ""
     left_out: bool = True  # of the training; else a set that was never in it
     terms: str = ""  # of use
-
-
-@dataclass(frozen=True)
-class HeldOutClass:
-    """How many held-out samples a class has, and how they were labelled."""
-
-    n: int
-    recall: float
-    precision: float
 
 
 @dataclass(frozen=True)
@@ -109,7 +94,7 @@ class Card:
     balanced_accuracy: float | None = None
     standard_error: float | None = None
     interval: tuple[float, ...] = ()
-    held_out: dict[str, HeldOutClass] = field(default_factory=dict)
+    held_out: dict[str, ClassCounts] = field(default_factory=dict)
     curve: tuple[CurvePoint, ...] = ()
     judged: tuple[JudgedSet, ...] = ()
     baselines: dict[str, float] = field(default_factory=dict)
@@ -150,70 +135,3 @@ class Card:
             baselines={},
             unknown_types="",
         )
-
-
-def to_plain(value: Any) -> Any:
-    """A value of a card as JSON can hold it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        names = [part.name for part in fields(value)]
-        return {name: to_plain(getattr(value, name)) for name in names}
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
-    if isinstance(value, float) and value != value:
-        return None
-    return value
-
-
-def from_plain(kind: type[T], value: Any, where: str = "the card") -> T:
-    """A value of a type from what :func:`to_plain` gave; ValueError for
-    anything else.
-    """
-    if is_dataclass(kind):
-        return _dataclass_from_plain(kind, value, where)
-    return _plain(kind, value, where)
-
-
-def _dataclass_from_plain(kind: Any, value: Any, where: str) -> Any:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is not a dictionary")
-    hints = get_type_hints(kind)
-    strange = sorted(set(value) - set(hints))
-    if strange:
-        raise ValueError(f"{where} has {strange[0]!r}, which does not belong there")
-    given = {
-        name: from_plain(hints[name], item, f"{where}: {name}")
-        for name, item in value.items()
-    }
-    try:
-        return kind(**given)
-    except TypeError as error:
-        raise ValueError(f"{where} lacks an entry: {error}") from error
-
-
-def _plain(kind: Any, value: Any, where: str) -> Any:
-    """A value of a type that is no dataclass."""
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
-        choices = get_args(kind)
-        if value is None and type(None) in choices:
-            return None
-        (other,) = [choice for choice in choices if choice is not type(None)]
-        return from_plain(other, value, where)
-    if origin is tuple and isinstance(value, list):
-        return tuple(from_plain(get_args(kind)[0], item, where) for item in value)
-    if origin is dict and isinstance(value, dict):
-        return {
-            key: from_plain(get_args(kind)[1], item, f"{where}: {key}")
-            for key, item in value.items()
-        }
-    if kind is float and value is None:
-        return float("nan")
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    if kind in (str, int, bool) and type(value) is kind:
-        return value
-    raise ValueError(
-        f"{where} is of type {type(value).__name__}, not what it should be"
-    )

@@ -30,9 +30,8 @@ from optirank._util.workers import one_blas_thread
 from optirank.ranks.scoring import by_class, probabilities
 
 NEVER = -100.0  # score of a class that could not be learned: far below those of ranks
-CERTAINTY = (
-    0.8  # one-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
-)
+# One-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
+CERTAINTY = 0.8
 _SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
 _OFFSET = 30.0  # beyond, the function is a power or constant to all digits
 _STEPS = 20  # shares of the held-out samples that are tested: 5 %, 10 %, ..., 100 %

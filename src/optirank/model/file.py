@@ -1,9 +1,7 @@
 """The model file: a zip of ``model.json`` and arrays, from which nothing can run.
 
-``model.json`` holds the schema version, the version of optirank that wrote it, the
-labels, the names of the genes, the sizes of the panels, what held-out samples say of
-each and the card; each array (``.npy``) holds weights, for the genes of the panels
-alone.
+`Document`, `PanelEntry` and `ARRAYS` say all that a file holds. Weights are stored for
+the genes of the panels alone.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,28 +21,59 @@ from numpy.typing import NDArray
 import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable
-from optirank.model.archive import (
-    Archive,
-    Document,
-    ModelFileError,
-    decode,
-    encode,
-    member,
-    read_classes,
-    write_archive,
-)
-from optirank.model.card import Card, from_plain, to_plain
+from optirank.model.archive import Archive, ModelFileError, write_archive
+from optirank.model.card import Card
 from optirank.model.catalogue import find_model
+from optirank.model.codec import from_plain, to_plain
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import N_LEVELS, Likeness
 from optirank.model.model import Model
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.relative import TIES
 
-SCHEMA = 4
+SCHEMA = 1
 _FORMAT = "optirank-model"
 _MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
-_CONTROL = ("thresholds", "errors", "bounds", "least", "kept")  # of an ErrorControl
+_LABEL_CHARACTERS = 1 << 22  # of all labels, padded to the longest: 16 MiB
+
+
+class PanelEntry(TypedDict):
+    """What ``model.json`` says of the panel of one size."""
+
+    calibration: Calibration | None
+    error_control: ErrorControl | None
+    likeness_samples: int | None  # held-out samples; None without profiles and levels
+    missing: tuple[tuple[float, float], ...]
+    ties: str | None  # of reference sets; None for votes among the panel's genes
+
+
+class Document(TypedDict):
+    """What ``model.json`` holds."""
+
+    format: str
+    schema: int
+    optirank: str  # the version that wrote it
+    classes: tuple[str | bool | int | float, ...]
+    label_type: str  # NumPy's, of the classes
+    n_features: int
+    n_genes: int
+    n_rows: int  # of weights
+    genes: tuple[str, ...]  # of all panels
+    panels: dict[str, PanelEntry]  # by size
+    card: Card
+
+
+# Arrays of the panel of k genes are named NAME_k; ``columns`` is there once
+ARRAYS = {
+    "columns": "int32",  # (genes,) in the training data
+    "genes": "int32",  # (k,), positions among the genes
+    "coef": "float64",  # (rows, k)
+    "profiles": "float32",  # (classes, k): see `Likeness`
+    "levels": "float32",  # (classes, 101)
+    "reference": "float64",  # (rows, k): see `References`
+    "intercept": "float64",  # (rows,)
+    "mean_ranks": "float64",  # (rows, k), where training stored them
+}
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -144,8 +173,8 @@ def model_digest(model: Model) -> str:
 def to_bytes(model: Model) -> bytes:
     """The content of a model's file; ValueError for one that could not be opened."""
     document, arrays = _describe(model)
-    content = write_archive(document, arrays)
     try:
+        content = write_archive(to_plain(document), arrays)
         _read(Archive(io.BytesIO(content)))
     except Exception as error:  # as for a damaged file
         raise ValueError(f"this model cannot be saved: {error}") from error
@@ -165,233 +194,175 @@ def _naming(path: Path) -> Iterator[None]:
 
 def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
     """The document and the arrays of a model."""
-    genes = list(model.path_genes)
+    genes = model.path_genes
     place = {gene: position for position, gene in enumerate(genes)}
-    columns = np.zeros(len(genes), np.int32)
+    columns = np.zeros(len(genes), ARRAYS["columns"])
     arrays: dict[str, NDArray] = {"columns": columns}
-    panels: Document = {}
+    panels: dict[str, PanelEntry] = {}
     for size in sorted(model.panels):
         panel = model.panels[size]
-        positions = np.array([place[gene] for gene in panel.genes], np.int32)
+        positions = np.array([place[gene] for gene in panel.genes])
         columns[positions] = panel.columns
-        arrays[f"genes_{size}"] = positions
-        single = panel.coef.astype(np.float32)
-        exact = bool((single == panel.coef).all())
-        arrays[f"coef_{size}"] = single if exact else panel.coef.astype(np.float64)
-        panels[str(size)] = _describe_panel(panel) | {"n_rows": len(panel.coef)}
-        panels[str(size)]["single_precision"] = exact
-        arrays |= _arrays_beside_weights(panel, size)
-    document = {
-        "format": _FORMAT,
-        "schema": SCHEMA,
-        "optirank": optirank.__version__,
-        "classes": encode(model.classes),
-        "n_features": int(model.n_features),
-        "n_genes": int(model.n_genes),
-        "genes": genes,
-        "panels": panels,
-        "card": to_plain(model.card),
-    }
+        of_panel: dict[str, NDArray | None] = {"genes": positions, "coef": panel.coef}
+        if panel.likeness is not None:
+            of_panel["profiles"] = panel.likeness.profiles
+            of_panel["levels"] = panel.likeness.levels
+        if panel.references is not None:
+            of_panel["reference"] = panel.references.weights
+            of_panel["intercept"] = panel.references.intercept
+            of_panel["mean_ranks"] = panel.references.mean_ranks
+        for name, array in of_panel.items():
+            if array is not None:
+                arrays[f"{name}_{size}"] = array.astype(ARRAYS[name])
+        panels[str(size)] = PanelEntry(
+            calibration=panel.calibration,
+            error_control=panel.error_control,
+            likeness_samples=panel.likeness and panel.likeness.n_samples,
+            missing=panel.missing,
+            ties=panel.references and panel.references.ties,
+        )
+    document = Document(
+        format=_FORMAT,
+        schema=SCHEMA,
+        optirank=optirank.__version__,
+        classes=tuple(model.classes.tolist()),
+        label_type="str"
+        if model.classes.dtype.kind == "U"
+        else model.classes.dtype.name,
+        n_features=int(model.n_features),
+        n_genes=int(model.n_genes),
+        n_rows=len(model.panel.coef),
+        genes=genes,
+        panels=panels,
+        card=model.card,
+    )
     return document, arrays
-
-
-def _describe_panel(panel: SizedPanel) -> Document:
-    """What held-out samples say of a panel, and how its rows are ranked."""
-    control = panel.error_control
-    described: Document = {
-        "calibration": panel.calibration and to_plain(panel.calibration),
-        "error_control": None,
-        "likeness_samples": panel.likeness and panel.likeness.n_samples,
-        "missing": to_plain(panel.missing),
-        "references": None,
-    }
-    if control is not None:
-        columns = {name: getattr(control, name).tolist() for name in _CONTROL}
-        described["error_control"] = columns | {
-            "n_samples": control.n_samples,
-            "target_error": control.target_error,
-        }
-    if panel.references is not None:
-        described["references"] = {
-            "ties": panel.references.ties,
-            "softmax": panel.references.softmax,
-            "mean_ranks": panel.references.mean_ranks is not None,
-        }
-    return described
-
-
-def _arrays_beside_weights(panel: SizedPanel, size: int) -> dict[str, NDArray]:
-    arrays: dict[str, NDArray] = {}
-    if panel.likeness is not None:
-        arrays[f"profiles_{size}"] = panel.likeness.profiles.astype(np.float32)
-        arrays[f"levels_{size}"] = panel.likeness.levels.astype(np.float32)
-    if panel.references is not None:
-        arrays[f"reference_{size}"] = panel.references.weights.astype(np.float64)
-        arrays[f"intercept_{size}"] = panel.references.intercept.astype(np.float64)
-        if panel.references.mean_ranks is not None:
-            arrays[f"mean_ranks_{size}"] = panel.references.mean_ranks
-    return arrays
 
 
 def _read(archive: Archive) -> Model:
     """The model in an archive."""
-    document = archive.document()
-    schema = document.get("schema")
-    if document.get("format") != _FORMAT or type(schema) is not int:
+    stored = archive.document()
+    schema = stored.get("schema")
+    if stored.get("format") != _FORMAT or type(schema) is not int:
         raise ModelFileError("model.json does not say that it is an optirank model")
-    if schema == 3:
-        from optirank.model.schema3 import read_schema_3
-
-        model = read_schema_3(document, archive)
-    elif schema == SCHEMA:
-        model = _read_model(document, archive)
-    else:
+    if schema != SCHEMA:
         raise ModelFileError(
             f"it has schema version {schema}, written by optirank "
-            f"{document.get('optirank')!r}; this is optirank {optirank.__version__}, "
-            f"which reads versions 3 and {SCHEMA}: update optirank, or train the model "
-            "again"
+            f"{stored.get('optirank')!r}; this is optirank {optirank.__version__}, "
+            f"which reads version {SCHEMA}: update optirank, or train the model again"
+        )
+    document = from_plain(Document, stored, "model.json")
+    classes = _read_classes(document)
+    genes = np.array(document["genes"], dtype=object)
+    if not len(genes) or len(set(document["genes"])) < len(genes):
+        raise ModelFileError("it has no genes, or a gene name more than once")
+    columns = archive.take("columns", ARRAYS["columns"], len(genes)).astype(np.intp)
+    if columns.min() < 0 or columns.max() >= document["n_features"]:
+        raise ModelFileError("a gene's column is not one of the training data")
+    if len(np.unique(columns)) < len(genes):
+        raise ModelFileError("two genes have the same column of the training data")
+    panels = {}
+    for text, entry in document["panels"].items():
+        size = int(text) if text.isdecimal() else 0
+        n_entries = document["n_rows"] * size
+        if not 1 <= size <= len(genes) or n_entries > _MAX_ENTRIES:
+            raise ModelFileError(
+                f"a panel of size {text!r} does not fit {len(genes)} genes"
+            )
+        panels[size] = _read_panel(
+            entry, archive, size, document["n_rows"], len(classes), genes, columns
+        )
+    if document["n_genes"] not in panels:
+        raise ModelFileError(
+            f"it has no panel of {document['n_genes']} genes, the model's own"
         )
     if archive.left:
         raise ModelFileError(
             f"it holds {min(archive.left)!r}, which does not belong there"
         )
-    return model
+    return Model(
+        classes, document["n_genes"], panels, document["n_features"], document["card"]
+    )
 
 
-def _read_model(document: Document, archive: Archive) -> Model:
-    classes = read_classes(decode(document.get("classes")))
-    genes = _read_genes(document)
-    n_features = member(document, "n_features", int)
-    columns = archive.take("columns", "int32", len(genes)).astype(np.intp)
-    if len(genes) and (columns.min() < 0 or columns.max() >= n_features):
-        raise ModelFileError("a gene's column is not one of the training data")
-    if len(np.unique(columns)) < len(genes):
-        raise ModelFileError("two genes have the same column of the training data")
-    described = member(document, "panels", dict)
-    panels = {}
-    for text, panel in described.items():
-        if not text.isdecimal() or not isinstance(panel, dict):
-            raise ModelFileError("the sizes of the panels are not numbers of genes")
-        size = int(text)
-        panels[size] = _read_panel(panel, archive, size, classes, genes, columns)
-    n_genes = member(document, "n_genes", int)
-    if n_genes not in panels:
-        raise ModelFileError(f"it has no panel of {n_genes} genes, the model's own")
-    card = from_plain(Card, member(document, "card", dict))
-    return Model(classes, n_genes, panels, n_features, card)
-
-
-def _read_genes(document: Document) -> NDArray[np.object_]:
-    names = member(document, "genes", list)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise ModelFileError("the gene names are not a list of strings")
-    if len(set(names)) < len(names):
-        raise ModelFileError("a gene name is there more than once")
-    return np.array(names, dtype=object)
+def _read_classes(document: Document) -> NDArray:
+    """The labels: two or more, different, as many as there are rows of weights."""
+    labels = document["classes"]
+    dtype = np.dtype(document["label_type"])
+    if dtype.kind not in "UObiuf" or dtype.name != document["label_type"]:
+        raise ModelFileError(
+            f"the classes are of unknown type {document['label_type']!r}"
+        )
+    longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
+    if longest * len(labels) > _LABEL_CHARACTERS:
+        raise ModelFileError(
+            f"{len(labels)} labels of up to {longest} characters: together at most "
+            f"{_LABEL_CHARACTERS} are allowed"
+        )
+    try:
+        classes = np.array(labels, dtype=dtype)
+    except (ValueError, OverflowError):
+        classes = np.array([], dtype=dtype)
+    if classes.tolist() != list(labels):
+        raise ModelFileError(f"the classes are not all of type {dtype.name!r}")
+    if len(set(labels)) < max(2, len(labels)):
+        raise ModelFileError("the classes are not two or more distinct labels")
+    n_rows = document["n_rows"]
+    if n_rows not in ((1, 2) if len(classes) == 2 else (len(classes),)):
+        raise ModelFileError(
+            f"{n_rows} rows of weights do not fit {len(classes)} classes"
+        )
+    return classes
 
 
 def _read_panel(
-    described: Document,
+    entry: PanelEntry,
     archive: Archive,
     size: int,
-    classes: NDArray,
+    n_rows: int,
+    n_classes: int,
     genes: NDArray[np.object_],
     columns: NDArray[np.intp],
 ) -> SizedPanel:
-    n_classes = len(classes)
-    n_rows = member(described, "n_rows", int)
-    if n_rows not in ((1, 2) if n_classes == 2 else (n_classes,)):
-        raise ModelFileError(f"{n_rows} rows of weights do not fit {n_classes} classes")
-    if not 1 <= size <= len(genes) or n_rows * size > _MAX_ENTRIES:
-        raise ModelFileError(f"a panel of {size} genes does not fit {len(genes)} genes")
-    positions = archive.take(f"genes_{size}", "int32", size).astype(np.intp)
+    """The panel of one size, with its arrays."""
+
+    def take(name: str, *shape: int) -> NDArray:
+        return archive.take(f"{name}_{size}", ARRAYS[name], *shape)
+
+    positions = take("genes", size).astype(np.intp)
     if positions.min() < 0 or positions.max() >= len(genes):
         raise ModelFileError("a panel has a gene that is not in the list of genes")
     if len(np.unique(positions)) < size:
         raise ModelFileError("a panel has the same gene twice")
-    kind = "float32" if member(described, "single_precision", bool) else "float64"
-    coef = archive.take(f"coef_{size}", kind, n_rows, size).astype(np.float64)
+    shares = [share for share, _ in entry["missing"]]
+    if shares != sorted(set(shares)):
+        raise ModelFileError("the accuracies with missing genes are no rising table")
+    likeness = None
+    if entry["likeness_samples"] is not None:
+        profiles = take("profiles", n_classes, size)
+        levels = take("levels", n_classes, N_LEVELS)
+        likeness = Likeness(profiles, levels, entry["likeness_samples"])
+    references = None
+    if entry["ties"] is not None:
+        if entry["ties"] not in TIES:
+            raise ModelFileError(f"ties={entry['ties']!r} is not a way to rank ties")
+        weights = take("reference", n_rows, size)
+        if weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all():
+            raise ModelFileError(
+                "reference weights lie outside [0, 1], or are all zero in a row"
+            )
+        means = None
+        if f"mean_ranks_{size}" in archive.left:
+            means = take("mean_ranks", n_rows, size)
+        intercept = take("intercept", n_rows)
+        references = References(weights, intercept, means, entry["ties"])
     return SizedPanel(
         genes=genes[positions],
         columns=columns[positions],
-        coef=coef,
-        references=_read_references(described, archive, size, n_rows),
-        calibration=_read_calibration(described),
-        error_control=_read_error_control(described),
-        likeness=_read_likeness(described, archive, size, n_classes),
-        missing=_read_missing(described),
+        coef=take("coef", n_rows, size),
+        references=references,
+        calibration=entry["calibration"],
+        error_control=entry["error_control"],
+        likeness=likeness,
+        missing=entry["missing"],
     )
-
-
-def _read_references(
-    described: Document, archive: Archive, size: int, n_rows: int
-) -> References | None:
-    stored = described.get("references")
-    if stored is None:
-        return None
-    ties = member(stored, "ties", str)
-    if ties not in TIES:
-        raise ModelFileError(f"ties={ties!r} is not a way to rank ties")
-    weights = archive.take(f"reference_{size}", "float64", n_rows, size)
-    check_reference_weights(weights)
-    means = None
-    if member(stored, "mean_ranks", bool):
-        means = archive.take(f"mean_ranks_{size}", "float64", n_rows, size)
-    return References(
-        weights=weights,
-        intercept=archive.take(f"intercept_{size}", "float64", n_rows),
-        mean_ranks=means,
-        ties=ties,
-        softmax=member(stored, "softmax", bool),
-    )
-
-
-def check_reference_weights(weights: NDArray) -> None:
-    """Refuse reference weights that are none."""
-    if weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all():
-        raise ModelFileError(
-            "reference weights lie outside [0, 1], or are all zero in a row"
-        )
-
-
-def _read_calibration(described: Document) -> Calibration | None:
-    stored = described.get("calibration")
-    return None if stored is None else from_plain(Calibration, stored, "calibration")
-
-
-def _read_error_control(described: Document) -> ErrorControl | None:
-    stored = described.get("error_control")
-    if stored is None:
-        return None
-    columns = {
-        name: np.array(from_plain(tuple[float, ...], stored.get(name), name))
-        for name in _CONTROL
-    }
-    target = stored.get("target_error")
-    return ErrorControl(
-        **columns,
-        n_samples=member(stored, "n_samples", int),
-        target_error=from_plain(float, target) if target is not None else None,
-    )
-
-
-def _read_likeness(
-    described: Document, archive: Archive, size: int, n_classes: int
-) -> Likeness | None:
-    n_samples = described.get("likeness_samples")
-    if n_samples is None:
-        return None
-    return Likeness(
-        profiles=archive.take(f"profiles_{size}", "float32", n_classes, size),
-        levels=archive.take(f"levels_{size}", "float32", n_classes, N_LEVELS),
-        n_samples=member(described, "likeness_samples", int),
-    )
-
-
-def _read_missing(described: Document) -> tuple[tuple[float, float], ...]:
-    rows = from_plain(tuple[tuple[float, ...], ...], described.get("missing"))
-    shares = [row[0] for row in rows]
-    if any(len(row) != 2 for row in rows) or shares != sorted(set(shares)):
-        raise ModelFileError("the accuracies with missing genes are no rising table")
-    return tuple((row[0], row[1]) for row in rows)

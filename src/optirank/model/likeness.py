@@ -13,7 +13,7 @@ the shift of their platform: their median counts beside a typical shift.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,9 +22,8 @@ from optirank.model.confidence import class_codes
 
 N_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
 ALARM_SHIFT = 0.4  # known cells on other platforms stay below, shuffled genes are above
-_MAX_SHIFT = (
-    0.2  # forgiven: .3 finds a tenth fewer shuffled cells, .1 loses twice as many
-)
+# Forgiven: .3 finds a tenth fewer shuffled cells, .1 loses twice as many
+_MAX_SHIFT = 0.2
 _TYPICAL_SHIFT = 0.1  # of real pairs of platforms, where a query has few samples
 _PRIOR_SAMPLES = 20  # samples that the typical shift counts for
 
@@ -87,10 +86,6 @@ class Likeness:
         forgiven = forgiven_shift(self.shift(scores, labels), len(scores))
         return scores + forgiven < self._quantiles(rate)[labels]
 
-    def of_classes(self, kept: NDArray[np.intp]) -> Likeness:
-        """The same for some of the classes, by their positions."""
-        return replace(self, profiles=self.profiles[kept], levels=self.levels[kept])
-
     def _quantiles(self, share: float) -> NDArray[np.float64]:
         """A quantile of the held-out scores of each class."""
         shares = np.linspace(0.0, 1.0, N_LEVELS)
@@ -132,9 +127,8 @@ def fit_likeness(
     compared = profiles[given].astype(float)
     own = np.flatnonzero((given == truth) & (counts[truth] > 1))
     others = counts[truth[own]][:, None] - 1
-    compared[own] = (
-        sums[truth[own]] - ranks[own]
-    ) / others  # without the sample itself
+    # Without the sample itself
+    compared[own] = (sums[truth[own]] - ranks[own]) / others
     scores = _correlations(ranks, compared)
     shares = np.linspace(0.0, 1.0, N_LEVELS)
     levels = np.tile(np.quantile(scores, shares), (len(classes), 1))

@@ -326,6 +326,5 @@ def _reference_panel(fitted: Any, names: NDArray[np.object_]) -> SizedPanel:
         intercept=np.asarray(fitted.intercept_),
         mean_ranks=None,
         ties=fitted.ties,
-        softmax=False,
     )
     return SizedPanel(names[columns], columns, coef[:, columns], references)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optirank._util.names import some
 from optirank.io.genes import GeneMatch, match_genes
 from optirank.model.likeness import Likeness
-from optirank.ranks.scoring import panel_ranks
+from optirank.ranks.scoring import panel_ranks, score_rows
 
 if TYPE_CHECKING:
     from optirank.model.model import Model
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 MAX_MISSING = 0.5  # share of the genes or weights of a class of the paper's classifiers
 _LOST = 0.05  # of the held-out accuracy: more is said
+_COST = (
+    "without so many of its genes the model's held-out accuracy was {:.1%}, with all "
+    "of them {:.1%}"
+)
 
 
 class MissingGenesError(ValueError):
@@ -113,12 +117,21 @@ class Predictor:
         classes).
         """
         X = self._matrix(X)
-        scores = self.panel.scores(
-            X,
-            self.columns,
-            self.match.present,
-            compiled=self.compiled,
-        )
+        panel = self.panel
+        present = self.match.present
+        coef = panel.coef[:, present]
+        references = panel.references
+        if references is None:
+            from optirank.panel.votes import vote_scores  # scipy loads
+
+            scores = vote_scores(X, self.columns, coef, compiled=self.compiled)
+        else:
+            means = references.stand_ins(present)
+            stand_ins = np.where(present, 0.0, panel.coef * means)
+            base = references.intercept + stand_ins.sum(axis=1)
+            gamma = references.weights[:, present]
+            rows = score_rows(coef, gamma, base, references.ties)
+            scores = rows.scores(X, self.columns, self.compiled)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def probabilities(
@@ -127,14 +140,10 @@ class Predictor:
         """Probabilities (n, classes) of scores."""
         return self.panel.probabilities(scores, calibrated=calibrated)
 
-    def ranks(self, X: Any) -> NDArray[np.float64]:
-        """Ranks of the panel's genes that are there, among themselves, from 0 to 1."""
-        X = self._matrix(X)
-        return panel_ranks(X, self.columns, self.compiled)
-
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
         """How much samples look like the class they are given (its position)."""
-        return self.likeness_score.score(self.ranks(X), labels, self.match.present)
+        ranks = panel_ranks(self._matrix(X), self.columns, self.compiled)
+        return self.likeness_score.score(ranks, labels, self.match.present)
 
     @property
     def likeness_score(self) -> Likeness:
@@ -151,9 +160,9 @@ class Predictor:
         notes = self.match.notes()
         if self.choice:
             notes.append(self.choice)
-        lost = self.accuracy_lost
-        if lost is not None and lost > _LOST and not self.alarms():
-            notes.append(f"{self._what_genes_cost()}: labels are less certain")
+        whole, without = self._accuracies()
+        if whole - without > _LOST and not self.alarms():
+            notes.append(f"{_COST.format(without, whole)}: labels are less certain")
         if self.left_out:
             notes.insert(
                 0,
@@ -173,24 +182,11 @@ class Predictor:
         guessing = 1.0 / len(self.model.classes)
         if not without - guessing < whole - without:
             return []
-        return [f"{self._what_genes_cost()}: these labels are little more than guesses"]
-
-    def _what_genes_cost(self) -> str:
-        whole, without = self._accuracies()
-        return (
-            "without so many of its genes the model's held-out accuracy was "
-            f"{without:.1%}, with all of them {whole:.1%}"
-        )
-
-    @property
-    def accuracy_lost(self) -> float | None:
-        """By how much held-out accuracy falls without the missing genes; None
-        unknown.
-        """
-        whole, without = self._accuracies()
-        return None if without != without else whole - without
+        cost = _COST.format(without, whole)
+        return [f"{cost}: these labels are little more than guesses"]
 
     def _accuracies(self) -> tuple[float, float]:
+        """Held-out accuracies with all genes and without the missing; NaN unknown."""
         share = 1.0 - float(self.match.present.mean())
         own = self.model.panels[self.model.n_genes]
         return own.expected_accuracy(0.0), self.panel.expected_accuracy(share)
@@ -268,7 +264,7 @@ def bind(
         match.columns[match.present],
         len(names),
         left_out,
-        _why(model, size, whole),
+        "" if size == model.n_genes else _why(model, size, whole),
         compiled,
     )
 
@@ -298,9 +294,7 @@ def _least_genes(model: Model) -> int:
 
 
 def _why(model: Model, size: int, match: GeneMatch) -> str:
-    """Why a panel of another size is used; "" for the model's own."""
-    if size == model.n_genes:
-        return ""
+    """Why a panel of another size is used than the model's own."""
     own = match.of_genes(model.panels[model.n_genes].genes)
     used = match.of_genes(model.panels[size].genes)
     return (

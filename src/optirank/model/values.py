@@ -35,26 +35,33 @@ class ValueShares:
 
 @dataclass
 class ValueCounter:
-    """Zeros, negative values and the scale of data, added up block by block."""
+    """Zeros, negative values and the scale of data, accumulated block by block."""
 
     n_values: int = 0
     n_zero: int = 0
     n_negative: int = 0
     scale: str | None = None
 
-    def add(self, X: Any) -> None:
+    def add(self, block: Any, rows: slice | None = None) -> None:
         """Count the values of a block, dense or sparse."""
-        values = X.data if hasattr(X, "indptr") else np.asarray(X)
-        n_values = int(np.prod(X.shape))
+        values = block.data if hasattr(block, "indptr") else np.asarray(block)
+        n_values = int(np.prod(block.shape))
         self.n_values += n_values
         self.n_zero += n_values - int(np.count_nonzero(values))
         self.n_negative += int(np.count_nonzero(values < 0))
         if self.scale is None and values.size:
             from optirank._util.scales import value_scale  # scipy loads
 
-            self.scale = value_scale(X)
+            self.scale = value_scale(block)
 
-    def shares(self) -> ValueShares:
+    def merge(self, other: ValueCounter) -> None:
+        """Count the values of another one."""
+        self.n_values += other.n_values
+        self.n_zero += other.n_zero
+        self.n_negative += other.n_negative
+        self.scale = self.scale or other.scale
+
+    def result(self) -> ValueShares:
         """The shares of all values that were added."""
         n_values = max(1, self.n_values)
         return ValueShares(

@@ -13,7 +13,6 @@ training, or one half where that is not known.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import Likeness
 from optirank.ranks.relative import check_ties
-from optirank.ranks.scoring import probabilities, score_rows
+from optirank.ranks.scoring import probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +31,6 @@ class References:
     intercept: NDArray[np.float64]  # (rows,)
     mean_ranks: NDArray[np.float64] | None  # (rows, genes): of training
     ties: str
-    softmax: (
-        bool  # of the scores; else logistic functions of each, divided by their sum
-    )
 
     def stand_ins(self, present: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Ranks (rows, genes) that stand in for genes that are missing."""
@@ -43,16 +39,6 @@ class References:
         _, offset = check_ties(self.ties)
         half = 0.5 - offset / self.weights[:, present].sum(axis=1)
         return np.repeat(half[:, None], len(present), axis=1)
-
-    def of_rows(self, rows: NDArray[np.intp]) -> References:
-        """The same for some of the rows."""
-        means = self.mean_ranks
-        return replace(
-            self,
-            weights=self.weights[rows],
-            intercept=self.intercept[rows],
-            mean_ranks=None if means is None else means[rows],
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,35 +65,6 @@ class SizedPanel:
     likeness: Likeness | None = None
     missing: tuple[tuple[float, float], ...] = ()
 
-    def scores(
-        self,
-        X: Any,
-        columns: NDArray[np.intp],
-        present: NDArray[np.bool_],
-        *,
-        compiled: bool | None = None,
-    ) -> NDArray[np.float64]:
-        """Scores (n, rows) of samples by the genes that are there.
-
-        Parameters
-        ----------
-        X : samples x genes, an array or CSR or CSC matrix.
-        columns : the columns of X that hold the genes that are there.
-        present : which genes of the panel these are.
-        compiled : whether to use compiled loops; None where there are samples enough.
-        """
-        coef = self.coef[:, present]
-        if self.references is None:
-            from optirank.panel.votes import vote_scores  # scipy loads
-
-            return vote_scores(X, columns, coef, compiled=compiled)
-        references = self.references
-        stand_ins = np.where(present, 0.0, self.coef * references.stand_ins(present))
-        base = references.intercept + stand_ins.sum(axis=1)
-        gamma = references.weights[:, present]
-        rows = score_rows(coef, gamma, base, references.ties)
-        return rows.scores(X, columns, compiled)
-
     def probabilities(
         self, scores: NDArray, *, calibrated: bool = True
     ) -> NDArray[np.float64]:
@@ -118,9 +75,8 @@ class SizedPanel:
         """
         if calibrated and self.calibration is not None:
             return self.calibration.probabilities(scores)
-        softmax = self.references is None or self.references.softmax
-        as_softmax = softmax and scores.ndim == 2
-        return probabilities(scores, offset=-np.inf if as_softmax else 0.0)
+        softmax = self.references is None and scores.ndim == 2
+        return probabilities(scores, offset=-np.inf if softmax else 0.0)
 
     def expected_accuracy(self, share_missing: float) -> float:
         """Held-out accuracy with such a share of genes missing; NaN if not measured.
@@ -141,12 +97,18 @@ class SizedPanel:
 
     def of_classes(self, kept: NDArray[np.intp], n_classes: int) -> SizedPanel:
         """The weights of some of the classes; what was measured on all of them goes."""
-        coef = self.coef
+        if n_classes == 2:
+            return SizedPanel(self.genes, self.columns, self.coef, self.references)
+        coef = self.coef[kept]
         references = self.references
-        if n_classes > 2 and references is None:
-            coef = coef[kept]
-            coef = coef[1:] - coef[:1] if len(kept) == 2 else coef
-        elif n_classes > 2 and references is not None:
-            coef = coef[kept]
-            references = references.of_rows(kept)
+        if references is not None:
+            means = references.mean_ranks
+            references = replace(
+                references,
+                weights=references.weights[kept],
+                intercept=references.intercept[kept],
+                mean_ranks=None if means is None else means[kept],
+            )
+        elif len(kept) == 2:
+            coef = coef[1:] - coef[:1]
         return SizedPanel(self.genes, self.columns, coef, references)

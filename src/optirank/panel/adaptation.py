@@ -18,13 +18,13 @@ not grow with the query.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 
-from optirank.panel.candidates import ClassSums
-from optirank.panel.sources import dense, places_in_sample
+from optirank._util.passes import PerSample
+from optirank.panel.sources import KeptSamples, Pass, PlaceSums, dense
 from optirank.ranks.orders import doubled_ranks
 
 if TYPE_CHECKING:
@@ -42,18 +42,12 @@ _LEAST_OF_PANEL = 1e-9
 _HALVINGS = 30  # of the range of powers: its logarithm is then known to eight digits
 
 
-class Source(Protocol):
-    """Samples that are read in blocks, as `MatrixSource` has them."""
-
-    shape: tuple[int, int]
-
-    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
-        """All samples in order, with some genes (all)."""
-        ...
-
-
 def learn_from_query(
-    probabilities: NDArray, source: Source, *, n_threads: int = 1
+    probabilities: NDArray,
+    run_pass: Pass,
+    shape: tuple[int, int],
+    *,
+    n_threads: int = 1,
 ) -> NDArray:
     """Probabilities of the query's samples after learning from the query itself.
 
@@ -61,8 +55,10 @@ def learn_from_query(
     ----------
     probabilities : array of shape (n_samples, n_classes)
         Probabilities of the panel model for all samples of the query.
-    source : MatrixSource
-        The same samples with all genes that the query has.
+    run_pass : callable
+        Runs over the same samples, with all genes that the query has.
+    shape : tuple of int
+        Samples and genes of the query.
     n_threads : int
         Threads for the ranks; they change the time alone.
 
@@ -71,9 +67,9 @@ def learn_from_query(
     array of shape (n_samples, n_classes)
         The probabilities given where all samples have one label, or no gene varies.
     """
-    if source.shape[0] != len(probabilities):
+    if shape[0] != len(probabilities):
         raise ValueError(
-            f"the query has {source.shape[0]} samples and there are probabilities of "
+            f"the query has {shape[0]} samples and there are probabilities of "
             f"{len(probabilities)}: give one row per sample"
         )
     of_panel = np.log(np.maximum(probabilities, _LEAST_OF_PANEL))
@@ -84,22 +80,25 @@ def learn_from_query(
         if len(np.unique(labels)) < 2:
             return current
         if genes is None:
-            genes = _best_genes(source, labels, probabilities.shape[1], n_threads)
+            no_parts = np.zeros(len(labels), np.intp)
+            n_classes = probabilities.shape[1]
+            sums = PlaceSums(labels, no_parts, shape[1], n_classes, n_threads)
+            run_pass([sums], None)
+            genes = sums.result().best_genes(N_GENES)
             if len(genes) < 2:
                 return current
         rows = _surest(current, labels)
-        ranks = np.concatenate([*_ranks(source, genes, rows, n_threads)])
+        kept = KeptSamples(rows, len(labels))
+        run_pass([kept], genes)
+        ranks = _ranks(kept.result(), n_threads)
         means = ranks.mean(axis=0)
         model = _fit(ranks - means, labels[rows])
+        given = _Probabilities(len(labels), model, means, n_threads)
+        run_pass([given], genes)
         of_query = np.full(probabilities.shape, _LEAST)
-        start = 0
-        for block in _ranks(source, genes, None, n_threads):
-            stop = start + len(block)
-            given = model.predict_proba(block - means)
-            of_query[start:stop, model.classes_] = np.maximum(given, _LEAST)
-            start = stop
+        of_query[:, model.classes_] = np.maximum(given.result(), _LEAST)
         of_query /= of_query.sum(axis=1, keepdims=True)
-        current = _softmax(0.5 * of_panel + 0.5 * np.log(of_query))
+        current = softmax(0.5 * of_panel + 0.5 * np.log(of_query), axis=1)
     return current
 
 
@@ -115,24 +114,11 @@ def sharpened(probabilities: NDArray, mean_confidence: float) -> NDArray:
     powers = (1e-3, 1e3)
     for _ in range(_HALVINGS):
         middle = float(np.sqrt(powers[0] * powers[1]))
-        if _softmax(middle * logarithms).max(axis=1).mean() < mean_confidence:
+        if softmax(middle * logarithms, axis=1).max(axis=1).mean() < mean_confidence:
             powers = (middle, powers[1])
         else:
             powers = (powers[0], middle)
-    return _softmax(powers[1] * logarithms)
-
-
-def _best_genes(
-    source: Source, labels: NDArray, n_classes: int, n_threads: int
-) -> NDArray:
-    """The genes of the query that correlate most with the labels given."""
-    sums = ClassSums(source.shape[1], n_classes)
-    start = 0
-    for block in source.blocks():
-        stop = start + block.shape[0]
-        sums.add(places_in_sample(block, n_threads), labels[start:stop])
-        start = stop
-    return sums.best_genes(N_GENES)
+    return softmax(powers[1] * logarithms, axis=1)
 
 
 def _surest(probabilities: NDArray, labels: NDArray) -> NDArray:
@@ -153,21 +139,30 @@ def _surest(probabilities: NDArray, labels: NDArray) -> NDArray:
     return np.sort(np.concatenate(chosen))
 
 
-def _ranks(
-    source: Source, genes: NDArray, rows: NDArray | None, n_threads: int
-) -> Iterator[NDArray]:
-    """Ranks of the genes among themselves, from 0 to 1, of some samples (all),
-    in blocks.
-    """
-    start = 0
-    for block in source.blocks(genes):
-        stop = start + block.shape[0]
-        if rows is not None:
-            first, last = np.searchsorted(rows, [start, stop])
-            block = block[rows[first:last] - start]
-        start = stop
-        doubled = doubled_ranks(dense(block), n_threads)
-        yield doubled.astype(np.float32) / np.float32(2 * len(genes))
+def _ranks(block: Any, n_threads: int) -> NDArray:
+    """Ranks of the genes among themselves, from 0 to 1."""
+    doubled = doubled_ranks(dense(block), n_threads)
+    return doubled.astype(np.float32) / np.float32(2 * block.shape[1])
+
+
+class _Probabilities(PerSample):
+    """Accumulates the probabilities that the regression gives."""
+
+    def __init__(
+        self,
+        n_samples: int,
+        model: LogisticRegression,
+        means: NDArray,
+        n_threads: int,
+    ) -> None:
+        super().__init__(n_samples)
+        self._model = model
+        self._means = means
+        self._n_threads = n_threads
+
+    def of_block(self, block: Any, rows: slice) -> NDArray:
+        """Probabilities of the samples of a block."""
+        return self._model.predict_proba(_ranks(block, self._n_threads) - self._means)
 
 
 def _fit(X: NDArray, labels: NDArray) -> LogisticRegression:
@@ -176,8 +171,3 @@ def _fit(X: NDArray, labels: NDArray) -> LogisticRegression:
 
     model = LogisticRegression(C=_C, class_weight="balanced", max_iter=500, tol=1e-3)
     return model.fit(X, labels)
-
-
-def _softmax(logarithms: NDArray) -> NDArray:
-    odds = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-    return odds / odds.sum(axis=1, keepdims=True)

@@ -84,7 +84,7 @@ def best_more(
     read = np.unique(np.concatenate(list(pool_of.values())))
     values = dense(X[:, panel.genes])
     others = dense(X[:, read])
-    wins = compare(others, values, np.zeros((0, len(panel.genes)))).wins
+    wins, _ = compare(others, values, np.zeros((0, len(panel.genes))))
     wins /= 2 * (len(panel.genes) + 1)
 
     def choose(rows: NDArray, genes: NDArray, coef: NDArray) -> NDArray:

@@ -9,10 +9,9 @@
    mean loss: a platform adds an error to every gene that more samples do not average
    away.
 
-Data are read through a *source* (`MatrixSource`, or a file's in ``optirank.workflow``).
-One pass gives the candidates and at most 500 samples per class, on which genes are
-eliminated and held-out accuracy is measured; another the panel's genes of all samples,
-for the last weights.
+Data are read in two passes. The first (`first_look`) gives the candidates and at most
+500 samples per class, on which genes are eliminated and held-out accuracy is measured;
+the second the panel's genes of all samples, for the last weights.
 
 Only the order of the values within each sample is looked at: counts and their
 logarithms give the same panel. Genes are handled in an order that follows from these
@@ -36,7 +35,7 @@ from optirank.panel.held_out import (
     choose_size,
 )
 from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import Source, dense, first_pass, some_rows
+from optirank.panel.sources import Pass, SortedSamples, dense
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
@@ -65,21 +64,20 @@ class Panel:
 
 @dataclass(frozen=True)
 class PanelSearch:
-    """What a search gives: panels by size, held-out scores, and the samples it
-    looked at.
-    """
+    """What a search gives: panels by size, and held-out scores."""
 
     path: dict[int, Panel]
     n_genes: int  # the size that was asked for or chosen; the path may go on beyond it
     held_out: HeldOut | None
-    rows: NDArray
-    X: Any  # the samples at ``rows`` with all genes
 
 
 def search_panels(
-    source: Source,
+    sums: ClassSums,
+    rows: NDArray,
+    X: Any,
     codes: NDArray,
     n_classes: int,
+    run_pass: Pass,
     *,
     sample_weight: NDArray | None = None,
     class_weight: str | NDArray | None = "balanced",
@@ -96,11 +94,13 @@ def search_panels(
 
     Parameters
     ----------
-    source : Source
-        The samples.
+    sums, rows, X
+        What `first_look` gave.
     codes : array of shape (n_samples,)
         The class of each sample, from 0 to ``n_classes - 1``.
     n_classes : int
+    run_pass : callable
+        Runs over all samples again, with the genes of the largest panel.
     sample_weight : array of shape (n_samples,), optional
     class_weight : "balanced", None or array of shape (n_classes,)
         "balanced": all classes count the same. None: samples do. An array: a further
@@ -137,8 +137,6 @@ def search_panels(
     folds = np.unique(fold[fold >= 0])
     done = _Counter(progress, len(stages(len(folds))))
 
-    rows = some_rows(codes)
-    sums, X = first_pass(source, codes, n_classes, fold + 1, rows, n_threads)
     n_candidates = N_CANDIDATES
     if not isinstance(n_genes, str):
         n_candidates = max(N_CANDIDATES, n_genes)
@@ -171,9 +169,9 @@ def search_panels(
     done.count()
     del samples, groups  # before the panel's genes of all samples are read
     whole = X if len(rows) == len(codes) else None
-    path |= _last_weights(source, whole, codes, genes_of, fit)
+    path |= _last_weights(run_pass, whole, codes, genes_of, fit)
     done.count()
-    return PanelSearch(dict(sorted(path.items())), chosen, held_out, rows, X)
+    return PanelSearch(dict(sorted(path.items())), chosen, held_out)
 
 
 class _Candidates:
@@ -449,18 +447,8 @@ def _genes_there(k: int, share: float, draw: int) -> NDArray:
     return np.sort(np.random.default_rng(draw).permutation(k)[n_lost:])
 
 
-@dataclass(frozen=True)
-class _SortBlock:
-    """The samples of a block, sorted: see `sort_groups`."""
-
-    n_threads: int
-
-    def __call__(self, X: Any, rows: slice) -> NDArray:
-        return sort_groups(dense(X), self.n_threads)
-
-
 def _last_weights(
-    source: Source,
+    run_pass: Pass,
     X: Any | None,
     codes: NDArray,
     genes_of: dict[int, NDArray],
@@ -470,16 +458,12 @@ def _last_weights(
     in memory.
     """
     widest = np.sort(genes_of[max(genes_of)])
-    kind = np.uint16 if len(widest) <= np.iinfo(np.uint16).max else np.uint32
-    groups = np.empty((len(codes), len(widest)), kind)
-    look = _SortBlock(fit.n_threads)
-    whole = slice(0, len(codes))
     if X is None:
-        blocks = source.each(look, widest)
+        sorted_samples = SortedSamples(len(codes), fit.n_threads)
+        run_pass([sorted_samples], widest)
+        groups = sorted_samples.result()
     else:
-        blocks = [(whole, look(X[:, widest], whole))]
-    for place, groups_of_block in blocks:
-        groups[place] = groups_of_block
+        groups = sort_groups(dense(X[:, widest]), fit.n_threads)
     rows = np.arange(len(codes))
     samples = _Samples(groups, codes, rows, fit)
     return {

@@ -13,10 +13,10 @@ over the k genes l of the panel, and ``S = sum over g of w_g A_g``, the scores a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import softmax
 
 from optirank.panel.softmax import mean_weights
 from optirank.ranks.scoring import by_class
@@ -27,20 +27,10 @@ if TYPE_CHECKING:
 _SHORT_LIST = 5  # candidates per gene of which the replacement is chosen
 
 
-@dataclass(frozen=True)
-class Comparisons:
-    """Genes of a panel, or others, compared with all genes of the panel in
-    each sample.
-    """
-
-    wins: NDArray[np.float64]  # (n, genes): A, wins minus losses
-    weighted: NDArray[
-        np.float64
-    ]  # (n, genes, rows): B, by the weights of the opponents
-
-
-def compare(values: NDArray, panel_values: NDArray, coef: NDArray) -> Comparisons:
-    """Compare genes with a panel.
+def compare(
+    values: NDArray, panel_values: NDArray, coef: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Compare genes with all genes of a panel in each sample.
 
     Parameters
     ----------
@@ -49,6 +39,11 @@ def compare(values: NDArray, panel_values: NDArray, coef: NDArray) -> Comparison
     panel_values : array of shape (n, k)
     coef : array of shape (rows, k)
         Weights of the panel's genes; of no rows where only the wins are wanted.
+
+    Returns
+    -------
+    wins minus losses, A of shape (n, genes), and the same by the weights of the
+    opponents, B of shape (n, genes, rows).
     """
     n, k = panel_values.shape
     wins = np.empty(values.shape)
@@ -63,15 +58,15 @@ def compare(values: NDArray, panel_values: NDArray, coef: NDArray) -> Comparison
             sums = np.zeros((k + 1, len(coef)))
             np.cumsum(coef.T[order], axis=0, out=sums[1:])
             weighted[row] = sums[below] + sums[not_above] - sums[-1]
-    return Comparisons(wins, weighted)
+    return wins, weighted
 
 
 def scores_without(values: NDArray, coef: NDArray) -> tuple[NDArray, NDArray]:
     """Scores (n, rows) of a panel, and those without each gene (n, k, rows)."""
     k = values.shape[1]
-    own = compare(values, values, coef)
-    total = own.wins @ coef.T
-    without = total[:, None, :] - own.wins[:, :, None] * coef.T + own.weighted
+    wins, weighted = compare(values, values, coef)
+    total = wins @ coef.T
+    without = total[:, None, :] - wins[:, :, None] * coef.T + weighted
     return total / (2 * k), without / (2 * max(1, k - 1))
 
 
@@ -137,21 +132,20 @@ def replacements(
     genes.
     """
     k = values.shape[1]
-    own = compare(values, values, coef)
-    likeness = _correlations(
-        own.wins, compare(candidates, values, coef[:0]).wins, codes
-    )
+    wins, weighted = compare(values, values, coef)
+    wins_of_candidates, _ = compare(candidates, values, coef[:0])
+    likeness = _correlations(wins, wins_of_candidates, codes)
     short_list = np.argsort(-likeness, axis=1, kind="stable")[:, :_SHORT_LIST]
     listed = np.unique(short_list)
-    others = compare(candidates[:, listed], values, coef)
-    total = own.wins @ coef.T
+    other_wins, other_weighted = compare(candidates[:, listed], values, coef)
+    total = wins @ coef.T
     best = np.empty(k, np.intp)
     for g in range(k):
         losses = []
         for candidate in short_list[g]:
             at = np.searchsorted(listed, candidate)
-            moved = np.outer(others.wins[:, at] - own.wins[:, g], coef[:, g])
-            swapped = total + moved + own.weighted[:, g] - others.weighted[:, at]
+            moved = np.outer(other_wins[:, at] - wins[:, g], coef[:, g])
+            swapped = total + moved + weighted[:, g] - other_weighted[:, at]
             losses.append(_mean_loss(swapped / (2 * k), codes))
         best[g] = short_list[g][int(np.argmin(losses))]
     return best, likeness[np.arange(k), best]
@@ -189,7 +183,7 @@ def best_additions(
     squares = wins**2
     chosen: list[int] = []
     for _ in range(min(n_more, wins.shape[1])):
-        shares = _softmax(z)
+        shares = softmax(z, axis=1)
         errors = weights[:, None] * (shares - truth)
         spreads = weights[:, None] * shares * (1.0 - shares)
         slopes = (wins.T @ errors.astype(np.float32)).astype(np.float64)
@@ -217,11 +211,6 @@ def _mean_loss(scores: NDArray, codes: NDArray) -> float:
     z = z - z.max(axis=1, keepdims=True)
     each = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), codes]
     return float(mean_weights(codes) @ each)
-
-
-def _softmax(z: NDArray) -> NDArray:
-    odds = np.exp(z - z.max(axis=1, keepdims=True))
-    return odds / odds.sum(axis=1, keepdims=True)
 
 
 def _correlations(first: NDArray, second: NDArray, codes: NDArray) -> NDArray:

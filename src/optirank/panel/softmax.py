@@ -16,12 +16,12 @@ added in order, so the number of threads changes no bit of the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optirank._util.arrays import product
 from optirank._util.workers import one_blas_thread, threads
 
 BLOCK_ROWS = 1024  # samples in one product: enough for BLAS, few enough for its cache
@@ -89,12 +89,15 @@ def fit_votes(
             def of_block(rows: slice) -> tuple[float, NDArray]:
                 votes = doubled[rows].astype(np.float32)
                 votes -= shift
-                loss, slopes = loss_of(votes @ scaled, codes[rows], weights[rows])
-                return loss, votes.T @ slopes.astype(np.float32)
+                z = product(votes, scaled)
+                loss, slopes = loss_of(z, codes[rows], weights[rows])
+                return loss, product(votes.T, slopes.astype(np.float32))
 
             losses, products = zip(*map_blocks(of_block, blocks), strict=True)
-            gradient = scale * _in_order(products) + 2.0 * l2 * W
-            value = float(_in_order(losses)) + l2 * float((W * W).sum())
+            # In their order, in 64 bits
+            total = sum((part.astype(np.float64) for part in products), np.zeros(()))
+            gradient = scale * total + 2.0 * l2 * W
+            value = sum(losses, 0.0) + l2 * float((W * W).sum())
             return value, gradient.ravel()
 
         first = np.zeros((k, n_rows)) if start is None else start.T
@@ -140,8 +143,3 @@ def _logistic(z: NDArray, codes: NDArray, weights: NDArray) -> tuple[float, NDAr
     with np.errstate(over="ignore"):
         slopes = weights * (1.0 / (1.0 + np.exp(-z)) - codes)
     return loss, slopes[:, None]
-
-
-def _in_order(parts: Iterable[NDArray | float]) -> NDArray:
-    """The sum in the order given, in 64 bits."""
-    return sum((np.asarray(part, dtype=np.float64) for part in parts), np.zeros(()))

@@ -1,18 +1,19 @@
-"""Where samples are read from, block by block: a matrix in memory, or what looks
-like one.
+"""One pass over samples for a panel: sums by class, the samples that are kept, sorted
+panels; and the pass over a matrix in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from optirank._util.scales import value_scale
+from optirank._util.passes import Accumulator, PerSample, merge_all
 from optirank.panel.candidates import ClassSums
+from optirank.panel.votes import sort_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,123 +22,130 @@ PER_CLASS = 500  # samples for the elimination: more change little, and cost tim
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 _SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
 
+# Feeds accumulators with all samples, and some genes (positions; None for all)
+Pass = Callable[[Sequence[Accumulator], "NDArray | None"], None]
 
-class MatrixSource:
-    """A matrix in memory (array, CSR or CSC), read in blocks of samples,
-    arrays or CSR.
-    """
 
-    def __init__(self, X: Any) -> None:
-        self._X = X
-        self.shape: tuple[int, int] = X.shape
-        self.scale = value_scale(X)
+def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
+    """All samples of a matrix in memory (array, CSR or CSC) in order, in blocks."""
+    X = X if columns is None else X[:, columns]
+    X = X.tocsr() if sparse.issparse(X) else X
+    step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        yield X[start : start + step]
 
-    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
-        """All samples in order, with some genes (all)."""
-        X = self._X if columns is None else self._X[:, columns]
-        X = X.tocsr() if sparse.issparse(X) else X
-        step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
-        for start in range(0, X.shape[0], step):
-            yield X[start : start + step]
 
-    def each(
+def fold_matrix(
+    X: Any, accumulators: Sequence[Accumulator], columns: NDArray | None = None
+) -> None:
+    """Feed accumulators with the samples of a matrix in memory."""
+    empty = [copy.copy(accumulator) for accumulator in accumulators]
+    start = 0
+    for block in matrix_blocks(X, columns):
+        rows = slice(start, start + block.shape[0])
+        own = [copy.copy(accumulator) for accumulator in empty]
+        for accumulator in own:
+            accumulator.add(block, rows)
+        merge_all(accumulators, own)
+        start = rows.stop
+
+
+class PlaceSums:
+    """Accumulates the sums of the places of genes, by class and part of the samples."""
+
+    def __init__(
         self,
-        function: Callable[..., Any],
-        columns: NDArray | None = None,
-        *,
-        per_sample: tuple[NDArray, ...] = (),
-        combine: Callable[[Any, Any], Any] | None = None,
-        together: int = 1,
-    ) -> Iterator[tuple[slice, Any]]:
-        """Rows and the result of a function for each block; see `Source`."""
-        start = 0
-        for block in self.blocks(columns):
-            rows = slice(start, start + block.shape[0])
-            own = [array[rows] for array in per_sample]
-            yield rows, function(block, rows, *own)
-            start = rows.stop
-
-
-class Source(Protocol):
-    """Samples that are looked at block by block, in this process or by others."""
+        codes: NDArray,
+        parts: NDArray,
+        n_genes: int,
+        n_classes: int,
+        n_threads: int = 1,
+    ) -> None:
+        self._codes = codes
+        self._parts = parts
+        self._n_threads = n_threads
+        self._sums = ClassSums(n_genes, n_classes, int(parts.max()) + 1)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and genes."""
-        ...
+    def together(self) -> int:
+        """Blocks of a group: as many as make it worth sending their sums."""
+        return int(np.clip(self._sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
 
-    def each(
-        self,
-        function: Callable[..., Any],
-        columns: NDArray | None = None,
-        *,
-        per_sample: tuple[NDArray, ...] = (),
-        combine: Callable[[Any, Any], Any] | None = None,
-        together: int = 1,
-    ) -> Iterator[tuple[slice, Any]]:
-        """Rows and the result of a function for each block, in order.
+    def add(self, block: Any, rows: slice) -> None:
+        """Add the samples of a block."""
+        sums = self._sums
+        of_block = ClassSums(sums.n_genes, sums.n_classes, sums.n_parts)
+        places = places_in_sample(block, self._n_threads)
+        of_block.add(places, self._codes[rows], self._parts[rows])
+        self._sums = sums.plus(of_block)
 
-        ``function`` is called with the values of a block, its rows, and the part of
-        each array of ``per_sample`` for these rows. Results of as many blocks as
-        ``together`` says may be combined to one.
-        """
-        ...
+    def merge(self, other: PlaceSums) -> None:
+        """Add the sums of the samples that follow."""
+        self._sums = self._sums.plus(other._sums)
 
-
-@dataclass(frozen=True)
-class _FirstLook:
-    """Sums by class and part for the samples of a block, and those that are wanted."""
-
-    n_classes: int
-    n_parts: int
-    n_threads: int
-
-    def __call__(
-        self, X: Any, rows: slice, codes: NDArray, parts: NDArray, wanted: NDArray
-    ) -> tuple[ClassSums, list[Any]]:
-        sums = ClassSums(X.shape[1], self.n_classes, self.n_parts)
-        sums.add(places_in_sample(X, self.n_threads), codes, parts)
-        return sums, [X[np.flatnonzero(wanted)]]
+    def result(self) -> ClassSums:
+        """The sums of all samples."""
+        return self._sums
 
 
-def _both(
-    first: tuple[ClassSums, list[Any]], second: tuple[ClassSums, list[Any]]
-) -> tuple[ClassSums, list[Any]]:
-    return first[0].plus(second[0]), first[1] + second[1]
+class KeptSamples:
+    """Accumulates some samples as they are: those at rising positions ``rows``."""
+
+    def __init__(self, rows: NDArray, n_samples: int) -> None:
+        self._wanted = np.zeros(n_samples, dtype=bool)
+        self._wanted[rows] = True
+        self._blocks: list[Any] = []
+
+    def add(self, block: Any, rows: slice) -> None:
+        """Keep the samples of a block that are wanted."""
+        wanted = np.flatnonzero(self._wanted[rows])
+        self._blocks = [*self._blocks, block[wanted]]
+
+    def merge(self, other: KeptSamples) -> None:
+        """Keep those that follow."""
+        self._blocks = self._blocks + other._blocks
+
+    def result(self) -> Any:
+        """The samples: an array, or a CSC matrix, since columns are taken next."""
+        if sparse.issparse(self._blocks[0]):
+            return sparse.vstack(self._blocks, format="csc")
+        return np.concatenate(self._blocks)
 
 
-def first_pass(
-    source: Source,
+class SortedSamples(PerSample):
+    """Accumulates the samples of some genes, sorted: see `sort_groups`."""
+
+    def __init__(self, n_samples: int, n_threads: int = 1) -> None:
+        super().__init__(n_samples)
+        self._n_threads = n_threads
+
+    def of_block(self, block: Any, rows: slice) -> NDArray:
+        """The numbers of each sample's distinct values."""
+        return sort_groups(dense(block), self._n_threads)
+
+
+def first_look(
+    run_pass: Pass,
     codes: NDArray,
     n_classes: int,
-    parts: NDArray,
-    rows: NDArray,
+    n_genes: int,
+    *,
+    fold_of: NDArray | None = None,
+    checks: Sequence[Accumulator] = (),
     n_threads: int = 1,
-) -> tuple[ClassSums, Any]:
-    """Sums by class and part for all samples, and the samples at ``rows`` (rising).
+) -> tuple[ClassSums, NDArray, Any]:
+    """One pass over all samples and genes, before anything is fitted.
 
-    Sums are added up in one order, wherever they come from: first over the blocks of a
-    group, then over the groups. Groups are as large as makes it worth sending their
-    sums.
+    Gives the sums by class and fold, the rising positions of at most 500 samples per
+    class, and these samples with all genes. ``checks`` are fed in the same pass, and
+    see every block first.
     """
-    n_parts = int(parts.max()) + 1
-    sums = ClassSums(source.shape[1], n_classes, n_parts)
-    wanted = np.zeros(len(codes), dtype=bool)
-    wanted[rows] = True
-    together = int(np.clip(sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
-    groups = source.each(
-        _FirstLook(n_classes, n_parts, n_threads),
-        per_sample=(codes, parts, wanted),
-        combine=_both,
-        together=together,
-    )
-    kept = []
-    for _, (sums_of_group, samples) in groups:
-        sums = sums.plus(sums_of_group)
-        kept += samples
-    if sparse.issparse(kept[0]):
-        return sums, sparse.vstack(kept, format="csc")  # its columns are taken next
-    return sums, np.concatenate(kept)
+    parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
+    rows = some_rows(codes)
+    sums = PlaceSums(codes, parts, n_genes, n_classes, n_threads)
+    kept = KeptSamples(rows, len(codes))
+    run_pass([*checks, sums, kept], None)
+    return sums.result(), rows, kept.result()
 
 
 def places_in_sample(block: Any, n_threads: int = 1) -> Any:

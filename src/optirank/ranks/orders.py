@@ -24,12 +24,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
+from optirank._util.arrays import product
 from optirank._util.workers import threads, worker_count
 from optirank.ranks.relative import check_finite, check_ties
 
-DENSE_ABOVE = (
-    0.11  # share of non-zeros above which dense orders are faster (bench_sparse.py)
-)
+# Share of non-zeros above which dense orders are faster (bench_sparse.py)
+DENSE_ABOVE = 0.11
 _BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache
 
 
@@ -45,11 +45,11 @@ class DenseRanks:
 
     def dot(self, a: NDArray) -> NDArray:
         """``M a``, in the matrix's own precision."""
-        return self.values @ a.astype(self.values.dtype, copy=False)
+        return product(self.values, a.astype(self.values.dtype, copy=False))
 
     def transpose_dot(self, a: NDArray) -> NDArray:
         """``M^T a``, in the matrix's own precision."""
-        return a.astype(self.values.dtype, copy=False) @ self.values
+        return product(a.astype(self.values.dtype, copy=False), self.values)
 
 
 @dataclass(frozen=True)
@@ -198,9 +198,8 @@ class DenseOrders(SampleOrders):
         shape = self.n_samples, self.n_genes if genes is None else len(genes)
         out = np.empty(shape, dtype) if reuse is None else reuse.values
         given = np.flatnonzero(a)
-        if 3 * len(given) <= 2 * len(
-            a
-        ):  # a third has no weight: only the others are read
+        # Where a third has no weight, only the others are read
+        if 3 * len(given) <= 2 * len(a):
             a = a[given]
         rank_loops.dense_values(
             self.groups, self.n_groups, given, a, base, sign, tie, columns, out
@@ -258,9 +257,8 @@ class SparseOrders(SampleOrders):
         """The same orders with every gene's group written out."""
         groups = self.groups_of(np.arange(self.n_genes))
         zero_group = self.zero_group[:, None]
-        without_zeros = (
-            np.diff(self.indptr) == self.n_genes
-        )  # their zeros' group is empty
+        # Samples without zeros, whose group of zeros is empty
+        without_zeros = np.diff(self.indptr) == self.n_genes
         groups -= without_zeros[:, None] & (groups > zero_group)
         return DenseOrders(groups, self.n_groups - without_zeros)
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     Matrix = ArrayLike | sp.sparray | sp.spmatrix
 
-_BLOCK = (
-    1 << 20
-)  # values of a dense matrix gathered at a time: 8 MB, small beside any data set
+# Values of a dense matrix gathered at a time: 8 MB, small beside any data set
+_BLOCK = 1 << 20
 TIES: dict[str, tuple[float, float]] = {
     "average": (0.5, 0.5),
     "min": (0.0, 0.0),

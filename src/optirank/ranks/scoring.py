@@ -29,12 +29,10 @@ from optirank.ranks.relative import (
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
 
-_COMPILE_FROM = (
-    50_000  # samples x rows: what NumPy scores in the time that numba loads in
-)
-_BLOCK = (
-    1 << 20
-)  # values of the needed genes ranked together: 8 MB, small beside any data set
+# Samples x rows: what NumPy scores in the time that numba loads in
+_COMPILE_FROM = 50_000
+# Values of the needed genes ranked together: 8 MB, small beside any data set
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -83,9 +81,8 @@ class ScoreRows:
             enough.
         """
         needed = np.arange(X.shape[1]) if columns is None else columns
-        if (
-            getattr(X, "format", None) == "csc"
-        ):  # columns are cheap to cut, rows are not
+        # Columns of such a matrix are cheap to cut, rows are not
+        if getattr(X, "format", None) == "csc":
             X = X[:, needed].tocsr()
             needed = np.arange(len(needed))
         if compiled is None:
@@ -139,10 +136,9 @@ def score_rows(
     ``base = intercept - offset sum(coef) / size``.
     """
     _, offset = check_ties(ties)
-    coef, gamma = (
-        np.ascontiguousarray(coef),
-        np.ascontiguousarray(gamma),
-    )  # sums to the last bit
+    # The order in memory decides the last bit of sums
+    coef = np.ascontiguousarray(coef)
+    gamma = np.ascontiguousarray(gamma)
     rows = ScoreRows(coef, gamma, np.asarray(intercept, dtype=float), ties)
     base = rows.base - offset * coef.sum(axis=1) / rows.sizes
     return ScoreRows(coef, gamma, base, ties)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optirank._compiled import solver_loops
+from optirank._util.arrays import product
 from optirank.ranks.orders import DenseRanks, SparseRanks, take_columns
 from optirank.solver import constants as c
 from optirank.solver.problem import Problem
@@ -57,13 +58,12 @@ class CentredDense:
     def dot(self, x: NDArray) -> NDArray:
         """``M x``, float32."""
         x = x.astype(np.float32)
-        return self.values @ x - self.mean @ x
+        return product(self.values, x) - product(self.mean, x)
 
     def transpose_dot(self, a: NDArray) -> NDArray:
         """``M^T a``, float64."""
-        return (a @ self.values).astype(np.float64) - self.mean * a.sum(
-            dtype=np.float64
-        )
+        sums = product(a, self.values).astype(np.float64)
+        return sums - self.mean * a.sum(dtype=np.float64)
 
     def columns(self, which: NDArray) -> NDArray:
         """Some columns (positions), float32; if all, the means are subtracted

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from optirank._util.arrays import product
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
     CentredMatrix,
@@ -187,7 +188,7 @@ class RidgeHessian:
         n_rows, n_columns = values.shape
         self._values = values
         self._roots = np.sqrt(curvatures)
-        self._mean = curvatures.astype(values.dtype) @ values
+        self._mean = product(curvatures.astype(values.dtype), values)
         self._mean /= max(curvatures.sum(), 1e-30)
         self._by_rows = n_columns > n_rows
         if factored is None:
@@ -223,12 +224,12 @@ class RidgeHessian:
         """The matrix to factor, in float64, without the ridge."""
         if self._by_rows:
             scaled = self.scaled(slice(None))
-            return (scaled @ scaled.T).astype(np.float64)
+            return product(scaled, scaled.T).astype(np.float64)
         n_rows, n_columns = self._values.shape
         system = np.zeros((n_columns, n_columns))
         for begin in range(0, n_rows, _ROWS):
             scaled = self.scaled(slice(begin, begin + _ROWS))
-            system += scaled.T @ scaled
+            system += product(scaled.T, scaled)
         return system
 
     def scaled(self, rows: slice) -> NDArray:
@@ -241,7 +242,7 @@ class RidgeHessian:
         out = np.zeros((self._values.shape[1], right.shape[1]))
         for begin in range(0, len(right), _ROWS):
             rows = slice(begin, begin + _ROWS)
-            out += self.scaled(rows).T @ right[rows]
+            out += product(self.scaled(rows).T, right[rows])
         return out
 
     def solve(self, right: NDArray) -> NDArray:
@@ -290,14 +291,15 @@ def newton_steps(
     dtype = values.dtype
 
     def evaluate(w: NDArray, b: float) -> tuple[float, float]:
-        z = values @ w.astype(dtype)
+        z = product(values, w.astype(dtype))
         b = loss.best_intercept(z, b)
         return loss.evaluate(z, b) + penalty.value(w), b
 
     objective, b = evaluate(w, b)
     decrease = np.inf
     for _ in range(n_steps):
-        gradient = (loss.slopes @ values).astype(np.float64) + penalty.gradient(w, sign)
+        gradient = product(loss.slopes, values).astype(np.float64)
+        gradient += penalty.gradient(w, sign)
         hessian = RidgeHessian(values, loss.curvatures, penalty.curvature)
         direction = hessian.solve(gradient)
         for halving in range(6):
@@ -336,16 +338,16 @@ def steps_with_hessian(
     far above it that twice the decrease in sight does not reach it. The loss is left
     differentiated at the result.
     """
-    z = values @ w.astype(values.dtype)
+    z = product(values, w.astype(values.dtype))
     b = loss.best_intercept(z, b)
     objective = loss.evaluate(z, b) + penalty.value(w)
     for _ in range(n_steps):
         if target is not None and objective < target:
             break
-        gradient = (loss.slopes @ values).astype(np.float64)
+        gradient = product(loss.slopes, values).astype(np.float64)
         gradient += penalty.gradient(w, np.sign(w))
         direction = hessian.solve(gradient)
-        change = values @ direction.astype(values.dtype)
+        change = product(values, direction.astype(values.dtype))
         curvatures = loss.curvatures
         mean = (curvatures @ change) / max(curvatures.sum(), 1e-30)  # b follows
         slope = gradient @ direction

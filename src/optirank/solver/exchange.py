@@ -6,13 +6,14 @@ second-order model of the objective in which (w, b) respond to the exchange.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optirank._compiled import exchange_loops
+from optirank._util.arrays import product
 from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
 from optirank.solver import constants as c
@@ -132,23 +133,19 @@ def make_pair_model(
     )
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """The genes that may be exchanged, and what the model says of each pair of them."""
-
-    inside: NDArray  # genes of the set that most want out
-    outside: NDArray  # candidates that most want in
-    groups: NDArray  # tie groups of the inside genes, then of the outside ones
-    gains: NDArray  # predicted change of the objective, inside x outside
-    responses: NDArray  # of the active weights to each gene, active x genes
-
-
 class PairModel:
     """A second-order model of all exchanges at a set, and the trials of the best ones.
 
     It sees some ``columns`` (genes that have a weight or may get one), of which the
     ``active`` ones respond to an exchange. (w, b), the ranks and gamma move on with
     each exchange that is taken.
+
+    Attributes
+    ----------
+    inside, outside : genes of the set that most want out, candidates that most want in.
+    pair_groups : tie groups of the inside genes, then of the outside ones.
+    gains : predicted change of the objective, inside x outside.
+    responses : of the active weights to each gene, active x genes.
     """
 
     def __init__(
@@ -177,15 +174,14 @@ class PairModel:
         n_genes = self.problem.n_genes
         coranks = alternation.matrices.coranks(spread(self.point.w, columns, n_genes))
         gradient = coranks.transpose_dot(self.loss.slopes)
-        inside, outside = alternation.feasible.exchangeable(
+        self.inside, self.outside = alternation.feasible.exchangeable(
             state.gamma, gradient, effort * c.PAIR_GENES
         )
-        genes = np.concatenate([inside, outside])
-        groups = self.problem.orders.groups_of(genes)
-        gains, responses = self._predict(
-            coranks.columns(genes), groups, gradient[genes], len(inside)
+        genes = np.concatenate([self.inside, self.outside])
+        self.pair_groups = self.problem.orders.groups_of(genes)
+        self.gains, self.responses = self._predict(
+            coranks.columns(genes), gradient[genes]
         )
-        self.pairs = Pairs(inside, outside, groups, gains, responses)
         if len(columns) < n_genes:
             self.spare = np.empty_like(ranks)
         else:
@@ -209,17 +205,16 @@ class PairModel:
             )
         return hessian
 
-    def _predict(
-        self, coranks: NDArray, groups: NDArray, gradient: NDArray, n_inside: int
-    ) -> tuple[NDArray, NDArray]:
+    def _predict(self, coranks: NDArray, gradient: NDArray) -> tuple[NDArray, NDArray]:
         """Predicted change of the objective for each (inside, outside) pair; the
         response of w.
 
         With u the change of the scores at fixed w, H the Hessian in w and q the change
         of w's gradient (through the scores' curvature and through the ranks
         themselves), the change is ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in
-        the difference of two genes. All but ``n_inside`` of the genes are outside.
+        the difference of two genes.
         """
+        n_inside = len(self.inside)
         slopes = self.loss.slopes
         curvatures = self.loss.curvatures
         active_groups = take_columns(self.groups, self.active)
@@ -228,16 +223,16 @@ class PairModel:
         scaled = ((coranks - mean) * roots).astype(np.float32)
         turn = np.zeros((coranks.shape[1], len(self.active)), np.float32)
         exchange_loops.slopes_of_comparisons(
-            active_groups, slopes, groups, self.tie, turn
+            active_groups, slopes, self.pair_groups, self.tie, turn
         )
         q = turn.T.astype(np.float64) / self.problem.n_reference
         q += self.hessian.transpose_scaled_dot(scaled)
         w = self.point.w[self.active]
-        rest = slopes @ take_columns(self.ranks, self.active)
+        rest = product(slopes, take_columns(self.ranks, self.active))
         rest = rest + self.penalty.gradient(w, np.sign(w))
         responses = self.hessian.solve(q)
         linear = gradient - responses.T @ rest
-        form = (scaled.T @ scaled).astype(np.float64) - q.T @ responses
+        form = product(scaled.T, scaled).astype(np.float64) - q.T @ responses
         alone = 0.5 * np.diag(form)
         gains = (alone + linear)[None, n_inside:] + (alone - linear)[:n_inside, None]
         return gains - form[:n_inside, n_inside:], responses
@@ -246,21 +241,20 @@ class PairModel:
         """Try pairs in the order of their predicted gains; None if none was
         accepted.
         """
-        pairs = self.pairs
         gamma = self.state.gamma.copy()
         used: set[int] = set()
         n_refused = 0
-        for number in np.argsort(pairs.gains, axis=None, kind="stable"):
-            i, k = divmod(int(number), pairs.gains.shape[1])
-            hopeless = pairs.gains[i, k] > c.HOPELESS * self.point.objective
+        for number in np.argsort(self.gains, axis=None, kind="stable"):
+            i, k = divmod(int(number), self.gains.shape[1])
+            hopeless = self.gains[i, k] > c.HOPELESS * self.point.objective
             if hopeless or n_refused >= self.effort * c.REFUSALS:
                 break
-            goes = int(pairs.inside[i])
-            comes = int(pairs.outside[k])
+            goes = int(self.inside[i])
+            comes = int(self.outside[k])
             if goes in used or comes in used:
                 continue
             target = self.point.objective * (1.0 - c.SMALLEST_GAIN)
-            trial = self._try(i, len(pairs.inside) + k, target)
+            trial = self._try(i, len(self.inside) + k, target)
             if trial.objective < target:
                 self.point = trial
                 self.ranks, self.spare = self.spare, self.ranks
@@ -283,21 +277,20 @@ class PairModel:
 
         Steps stop early where they will not get below the target.
         """
-        pairs = self.pairs
         loss = self.loss
         penalty = self.penalty
         b = self.point.b
         exchange_loops.exchange_in_ranks(
             self.groups,
-            pairs.groups[:, comes],
-            pairs.groups[:, goes],
+            self.pair_groups[:, comes],
+            self.pair_groups[:, goes],
             self.tie,
             1.0 / self.problem.n_reference,
             self.ranks,
             self.spare,
         )
         guess = self.point.w.copy()
-        guess[self.active] -= pairs.responses[:, comes] - pairs.responses[:, goes]
+        guess[self.active] -= self.responses[:, comes] - self.responses[:, goes]
         if self.by_newton:
             n_steps = c.TRIAL_NEWTON_STEPS
             target = self.point.objective

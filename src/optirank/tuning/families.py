@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -167,16 +167,23 @@ class Family(ABC):
         return Problem(samples.orders, y, v, n_reference, ties=self.ties)
 
     def _fit(
-        self, chain: Chain, fit: Callable[..., Mapping[PenaltyPair, Any]]
+        self,
+        chain: Chain,
+        fit_all: Callable[..., Mapping[PenaltyPair, Any]],
+        fit_one: Callable[[float, float], Solution] | None = None,
     ) -> dict[Key, BinaryModel]:
-        """The models of a chain by ``fit(penalties)``: all at once, or one by one."""
+        """The models of a chain: of all penalties by ``fit_all``, each starting from a
+        neighbour; without a warm start one by one, by ``fit_one`` where it is given.
+        """
         start = time.thread_time()
-        parts = [chain.penalties]
-        if not self.warm_start:
-            parts = [(pair,) for pair in chain.penalties]
         fits: dict[PenaltyPair, Any] = {}
-        for part in parts:
-            fits |= fit(part)
+        if self.warm_start:
+            fits |= fit_all(chain.penalties)
+        elif fit_one is None:
+            for pair in chain.penalties:
+                fits |= fit_all((pair,))
+        else:
+            fits |= {pair: fit_one(*pair) for pair in chain.penalties}
         seconds = (time.thread_time() - start) / len(fits)
         return {
             (*chain.head, *pair): BinaryModel.of(solution, seconds)
@@ -203,18 +210,13 @@ class OptirankFamily(Family):
         problem = replace(
             self._problem(samples, y, v, size), candidates=self.candidates
         )
-
-        def fit(pairs: Sequence[PenaltyPair]) -> dict[PenaltyPair, Solution]:
-            if self.warm_start:
-                return solve_grid(problem, pairs, side="best", **self._accuracy)
-            ((l1, l2),) = pairs
-            return {
-                (l1, l2): solve_alternating(
-                    replace(problem, l1=l1, l2=l2), **self._accuracy
-                )
-            }
-
-        return self._fit(chain, fit)
+        return self._fit(
+            chain,
+            lambda pairs: solve_grid(problem, pairs, side="best", **self._accuracy),
+            lambda l1, l2: solve_alternating(
+                replace(problem, l1=l1, l2=l2), **self._accuracy
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,7 @@ class FixedReferenceFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
         """See :class:`Family`."""
+        from optirank.solver.convex import solve_at
         from optirank.solver.solve import solve_grid_at
 
         genes = self._reference(samples, y, chain)
@@ -233,7 +236,11 @@ class FixedReferenceFamily(Family):
         gamma[genes] = 1.0
         problem = self._problem(samples, y, v, len(genes))
         return self._fit(
-            chain, lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy)
+            chain,
+            lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
+            lambda l1, l2: solve_at(
+                replace(problem, l1=l1, l2=l2), gamma, **self._accuracy
+            ),
         )
 
     def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
@@ -241,7 +248,6 @@ class FixedReferenceFamily(Family):
         return np.array(self.reference, dtype=np.intp)
 
 
-@dataclass(frozen=True)
 class RankFamily(FixedReferenceFamily):
     """rank-lr: the reference set is all genes."""
 

@@ -33,7 +33,10 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
             f"cv={cv!r}: use at least 2 folds, a splitter or a list of splits"
         )
     if isinstance(cv, int | np.integer):
-        splits = _int_folds(y, int(cv), groups)
+        if groups is None:
+            splits = _stratified(y, int(cv))
+        else:
+            splits = _group_folds(y, int(cv), groups)
     else:
         from sklearn.model_selection import check_cv
 
@@ -68,18 +71,6 @@ def fold_numbers(codes: NDArray, folds: Sequence[Fold]) -> NDArray:
     return fold_of
 
 
-def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None) -> list[Fold]:
-    """So many folds, or fewer where there are fewer groups or samples of a class."""
-    if groups is not None:
-        return _group_folds(y, n_folds, groups)
-    largest = int(np.unique(y, return_counts=True)[1].max())
-    if largest < 2:
-        raise ValueError(
-            "every class has a single sample: cross-validation needs at least two"
-        )
-    return _folds_of(_stratified(y, min(n_folds, largest)))
-
-
 def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
     """Folds that keep the samples of a group together."""
     names, group_codes = np.unique(groups, return_inverse=True)
@@ -95,22 +86,29 @@ def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
     return list(StratifiedGroupKFold(n_folds).split(np.zeros((len(y), 1)), y, groups))
 
 
-def _stratified(y: NDArray, n_folds: int) -> NDArray:
-    """The fold of each sample, as scikit-learn's StratifiedKFold has it.
+def _stratified(y: NDArray, n_folds: int) -> list[Fold]:
+    """Folds as scikit-learn's StratifiedKFold has them; fewer for small classes.
 
     Samples in the order of their classes, which are ordered by their first sample, are
     dealt out over the folds: so each fold gets its share of every class. Within a class
     the first samples are in the first fold. A class may have fewer samples than there
     are folds. (scikit-learn itself takes a second to load.)
     """
-    _, first, inverse = np.unique(y, return_index=True, return_inverse=True)
+    _, first, inverse, counts = np.unique(
+        y, return_index=True, return_inverse=True, return_counts=True
+    )
+    largest = int(counts.max())
+    if largest < 2:
+        raise ValueError(
+            "every class has a single sample: cross-validation needs at least two"
+        )
     codes = np.argsort(np.argsort(first))[inverse]
-    dealt = np.arange(len(y)) % n_folds
+    dealt = np.arange(len(y)) % min(n_folds, largest)
     fold_of = np.empty(len(y), dtype=np.intp)
     # Both sides are sorted by class; of each class, the folds it was dealt are sorted
     by_class = np.argsort(codes, kind="stable")
     fold_of[by_class] = dealt[np.lexsort([dealt, codes[by_class]])]
-    return fold_of
+    return _folds_of(fold_of)
 
 
 def _folds_of(fold_of: NDArray) -> list[Fold]:

@@ -20,6 +20,7 @@ from joblib.parallel import SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
+from optirank.ranks.scoring import score_rows
 from optirank.solver.problem import Problem, sample_weights
 from optirank.tuning.families import BinaryModel, Chain, Family, Key, Samples
 from optirank.tuning.folds import Fold
@@ -82,9 +83,8 @@ class UnitResult:
 
     family: Family
     unit: Unit
-    _models: dict[int, dict[Key, BinaryModel]] = field(
-        default_factory=dict
-    )  # by problem
+    # By problem
+    _models: dict[int, dict[Key, BinaryModel]] = field(default_factory=dict)
 
     @cached_property
     def params(self) -> list[dict[str, object]]:
@@ -108,6 +108,20 @@ class UnitResult:
             scores[:, problem] = known[self._keys[setting]].scores[view]
         return scores
 
+    def scores_of(self, setting: int, X: Any) -> NDArray:
+        """Decision scores of new samples (their values), samples x problems with a
+        model; those of the estimator of this setting, to the last bit.
+        """
+        models = self.models(setting)
+        coef = np.array([model.w for model in models])
+        gamma = np.array([model.gamma for model in models])
+        needed = np.flatnonzero(self.genes(setting))
+        intercept = np.array([model.b for model in models])
+        rows = score_rows(
+            coef[:, needed], gamma[:, needed], intercept, self.family.ties
+        )
+        return rows.scores(X, needed)
+
     def genes(self, setting: int) -> NDArray:
         """Mask of the genes a setting needs, over all problems."""
         return np.any([model.genes for model in self.models(setting)], axis=0)
@@ -126,22 +140,7 @@ def gene_counts(results: Iterable[UnitResult]) -> NDArray:
     return np.array(counts).T
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One chain of one problem of a unit, with all it needs as one object.
-
-    dask puts large arrays among a call's arguments on one of its workers, where they
-    are lost if it dies; inside of an object they travel with the call, which can then
-    run again.
-    """
-
-    number: int  # of the unit
-    unit: Unit
-    problem: int
-    family: Family
-    chain: Chain
-
-
+Task = tuple[int, int, Chain]  # unit, problem, and what is fitted of it
 TaskResult = tuple[int, int, dict[Key, BinaryModel]]  # unit, problem, models
 
 
@@ -163,9 +162,9 @@ def search(
     # other's.
     with one_blas_thread():
         if any(unit.train.on_device for unit in units):
-            finished = _run_on_device(tasks)
+            finished = _run_on_device(family, units, tasks)
         else:
-            finished = _run_in_parallel(tasks, n_jobs)
+            finished = _run_in_parallel(family, units, tasks, n_jobs)
         for done, (number, problem, models) in enumerate(finished, start=1):
             results[number]._models.setdefault(problem, {}).update(models)
             if progress is not None:
@@ -181,72 +180,81 @@ def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
             "weight 0 do not count): use fewer folds or other weights"
         )
     return [
-        Task(k, unit, problem, family, chain)
+        (k, problem, chain)
         for k, unit in enumerate(units)
         for chain in family.chains(unit.train.n_genes)
         for problem in learnable[k]
     ]
 
 
-def _run_in_parallel(tasks: Sequence[Task], n_jobs: int | None) -> Iterable[TaskResult]:
+def _run_in_parallel(
+    family: Family, units: Sequence[Unit], tasks: Sequence[Task], n_jobs: int | None
+) -> Iterable[TaskResult]:
     """The results of all tasks, as they come where the joblib backend can give
     them so.
+
+    dask puts large arrays among a call's arguments on one of its workers, where they
+    are lost if it dies. Inside of a unit or a family they travel with the call, which
+    can then run again.
     """
     backend: Any = get_active_backend(prefer="threads")[0]
     sequential = isinstance(backend, SequentialBackend)
     early = sequential or backend.supports_return_generator
     return_as = "generator_unordered" if early else "list"
     parallel: Any = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-    return parallel(delayed(_run)(task) for task in tasks)
+    return parallel(delayed(_run)(family, units[task[0]], task) for task in tasks)
 
 
-def _run(task: Task) -> TaskResult:
+def _run(family: Family, unit: Unit, task: Task) -> TaskResult:
     """Fit a chain, and score the views of its unit."""
-    family, unit = task.family, task.unit
+    number, problem, chain = task
     with one_blas_thread():
-        models = family.fit_chain(unit.train, *unit.problem(task.problem), task.chain)
+        models = family.fit_chain(unit.train, *unit.problem(problem), chain)
         for model in models.values():
             for name, view in unit.views.items():
                 model.scores[name] = family.scores(view, model)
-    return task.number, task.problem, models
+    return number, problem, models
 
 
-def _run_on_device(tasks: Sequence[Task]) -> Iterator[TaskResult]:
+def _run_on_device(
+    family: Family, units: Sequence[Unit], tasks: Sequence[Task]
+) -> Iterator[TaskResult]:
     """The results of all tasks; those over the same samples are one batch, scored unit
     by unit.
     """
     batches: dict[int, list[Task]] = {}
     for task in tasks:
-        batches.setdefault(id(task.unit.train.orders.whole), []).append(task)
+        whole = units[task[0]].train.orders.whole
+        batches.setdefault(id(whole), []).append(task)
     for batch in batches.values():
-        fitted = zip(batch, _fit_on_device(batch), strict=True)
-        for number, group in groupby(fitted, key=lambda pair: pair[0].number):
+        fitted = zip(batch, _fit_on_device(family, units, batch), strict=True)
+        for number, group in groupby(fitted, key=lambda pair: pair[0][0]):
             own = list(group)
             models = [model for _, fits in own for model in fits.values()]
-            _score_on_device(own[0][0], models)
-            for task, fits in own:
-                yield number, task.problem, fits
+            _score_on_device(family, units[number], models)
+            for (_, problem, _), fits in own:
+                yield number, problem, fits
 
 
-def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, BinaryModel]]:
+def _fit_on_device(
+    family: Family, units: Sequence[Unit], tasks: Sequence[Task]
+) -> list[dict[Key, BinaryModel]]:
     """The models of tasks over the same samples."""
     from optirank.solver.device.solve import Options, solve_together  # needs a GPU
 
     start = time.perf_counter()
-    family = tasks[0].family
     if not family.on_device:
         raise ValueError(
             f"{family.name} cannot be fitted on a GPU: use device='cpu' for it"
         )
     candidates = getattr(family, "candidates", None)
     problems = []
-    for task in tasks:
-        train = task.unit.train
-        (size,) = task.chain.head or (train.n_genes,)
-        same = (train.orders, *task.unit.problem(task.problem), size)
-        pairs = task.chain.penalties
+    for number, problem, chain in tasks:
+        unit = units[number]
+        (size,) = chain.head or (unit.train.n_genes,)
+        same = (unit.train.orders, *unit.problem(problem), size)
         problems += [
-            Problem(*same, l1, l2, family.ties, candidates) for l1, l2 in pairs
+            Problem(*same, *pair, family.ties, candidates) for pair in chain.penalties
         ]
     options = Options(
         tol=family.tol, max_iter=family.max_iter, thorough=not family.warm_start
@@ -255,21 +263,21 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, BinaryModel]]:
     seconds = (time.perf_counter() - start) / len(problems)
     models = (BinaryModel.of(solution, seconds) for solution in solutions)
     return [
-        {(*task.chain.head, *pair): next(models) for pair in task.chain.penalties}
-        for task in tasks
+        {(*chain.head, *pair): next(models) for pair in chain.penalties}
+        for _, _, chain in tasks
     ]
 
 
-def _score_on_device(task: Task, models: Sequence[BinaryModel]) -> None:
-    """Score the views of the task's unit by each model; views of one order at once."""
+def _score_on_device(family: Family, unit: Unit, models: Sequence[BinaryModel]) -> None:
+    """Score the views of a unit by each model; views of one order at once."""
     w = np.array([model.w for model in models])
     gamma = np.array([model.gamma for model in models])
     b = np.array([model.b for model in models])
     of_all: dict[int, NDArray] = {}
-    for name, view in task.unit.views.items():
+    for name, view in unit.views.items():
         whole = view.orders.whole
         if id(whole) not in of_all:
-            scores = whole.scores_of_many(w, gamma, task.family.ties)
+            scores = whole.scores_of_many(w, gamma, family.ties)
             of_all[id(whole)] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
         for model, values in zip(models, of_all[id(whole)], strict=True):
             model.scores[name] = values[view.orders.rows]

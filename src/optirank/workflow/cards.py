@@ -160,7 +160,7 @@ def class_table(model: Model) -> TextTable:
             str(of_class.n or "") if of_class else "" for of_class in held_out
         ]
         table["sensitivity"] = [
-            _with_interval(of_class.recall, of_class.n) if of_class else ""
+            _with_interval(of_class.sensitivity, of_class.n) if of_class else ""
             for of_class in held_out
         ]
     if is_judged:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def engine_at(
+def cluster_at(
     address: str | None, parts: Path | None = None, run: Mapping[str, Any] | None = None
 ) -> Iterator[Cluster | None]:
-    """What runs over blocks on the cluster at an address; None without an address.
+    """What runs passes on the cluster at an address; None without an address.
 
     Parameters
     ----------

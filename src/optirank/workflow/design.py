@@ -19,15 +19,14 @@ import pandas as pd
 
 from optirank._util.metrics import balanced
 from optirank._util.names import some
-from optirank._util.scales import per_ten_thousand
+from optirank._util.scales import per_ten_thousand, value_scale
 from optirank._util.workers import one_blas_thread, worker_count
-from optirank.io.data import DataError
+from optirank.io.data import SCALE_SAMPLES, DataError
 from optirank.io.genes import match_genes
 from optirank.panel.additions import best_more
 from optirank.panel.candidates import ClassSums
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
-from optirank.panel.sources import some_rows
 from optirank.workflow.design_tables import (
     class_table,
     condition_table,
@@ -41,7 +40,6 @@ from optirank.workflow.gene_lists import excluded_genes, find_listed
 from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import train_prepared
-from optirank.workflow.training_data import EmptySamplesError
 from optirank.workflow.usable import included_genes
 
 if TYPE_CHECKING:
@@ -183,16 +181,10 @@ def design(
                 say(note)
             said.add(note)
 
-    def attempt(empty: NDArray | None) -> DesignResult:
-        return _attempt(
-            data, options, empty, command, source or data.source, tell, progress
-        )
-
     try:
-        try:
-            result = attempt(None)
-        except EmptySamplesError as error:
-            result = attempt(error.rows)
+        result = _designed(
+            data, options, command, source or data.source, tell, progress
+        )
         if query is not None:
             result = _judged_by_query(result, query, query_label or options.label)
     except DataError:
@@ -203,16 +195,15 @@ def design(
     return result
 
 
-def _attempt(
+def _designed(
     data: Profiles,
     options: DesignOptions,
-    empty: NDArray | None,
     command: str,
     source: str,
     tell: Callable[[Sequence[str]], None],
     progress: Progress | None,
 ) -> DesignResult:
-    """Design without the samples that are ``empty``; EmptySamplesError for others."""
+    """Choose the genes, train, and judge the panel."""
     training_options = TrainingOptions(
         label=options.label,
         batch=options.batch,
@@ -220,12 +211,13 @@ def _attempt(
         name=options.name,
         description=options.description,
     )
-    prepared = prepare(data, training_options, empty)
-    rows = some_rows(prepared.codes)
-    X = prepared.source.some_samples(rows)
-    scale = prepared.source.scale
+    prepared, looked = prepare(
+        data, training_options, n_threads=worker_count(options.n_jobs)
+    )
+    rows, X = looked.rows, looked.X
+    scale = _scale(prepared)
     expression = _expression(X, prepared.codes[rows], len(prepared.classes), scale)
-    other_names = _other_names(data, prepared.source.genes)
+    other_names = _other_names(data, prepared.genes)
     choice = _choose(prepared, options, expression, data.source, other_names)
     tell([*prepared.notes, prepared.summary()])
     prepared = replace(
@@ -235,10 +227,12 @@ def _attempt(
         n_genes=choice.n_genes,
         per_class=options.per_class,
     )
-    training = train_prepared(prepared, training_options, command, source, progress)
+    training = train_prepared(
+        prepared, looked, training_options, command, source, progress
+    )
     with one_blas_thread():  # products are small, and the same for any machine
         return _conclude(
-            prepared, options, choice, training, X, rows, expression, other_names
+            prepared, options, choice, training, X, rows, scale, expression, other_names
         )
 
 
@@ -249,6 +243,7 @@ def _conclude(
     training: TrainingResult,
     X: Any,
     rows: NDArray,
+    scale: str,
     expression: Expression,
     other_names: Mapping[str, Sequence[str]],
 ) -> DesignResult:
@@ -260,10 +255,10 @@ def _conclude(
     held_out = HeldOutSamples(X, codes, fold, training.fold_panels, n_classes)
     drills = list(held_out.drills())
     genes = gene_table(
-        training.model, prepared.source.genes, X, codes, choice, expression, other_names
+        training.model, prepared.genes, X, codes, choice, expression, other_names
     )
     notes = [*training.notes, *id_notes(genes, other_names)]
-    if prepared.source.scale != "counts":
+    if scale != "counts":
         notes.append(
             "the values are no counts, so thinner counts are not simulated, and means "
             "are shares of a sample's total after logarithms are undone"
@@ -297,8 +292,8 @@ def _conclude(
     )
     return replace(
         result,
-        additions=_addition_table(more, prepared.source.genes),
-        idle=idle_genes(held_out, prepared.source.genes),
+        additions=_addition_table(more, prepared.genes),
+        idle=idle_genes(held_out, prepared.genes),
     )
 
 
@@ -330,6 +325,13 @@ def _judged_by_query(
         notes=[*result.notes, *evaluation.notes],
         warnings=[*result.warnings, *evaluation.alarms],
     )
+
+
+def _scale(prepared: Prepared) -> str:
+    """What the values are, by evenly spaced samples."""
+    rows = prepared.rows[:: max(1, len(prepared.rows) // SCALE_SAMPLES)]
+    blocks = prepared.data.blocks(prepared.columns, len(rows), rows)
+    return value_scale(next(iter(blocks)).X)
 
 
 def _expression(X: Any, codes: NDArray, n_classes: int, scale: str) -> Expression:
@@ -364,7 +366,7 @@ def _choose(
     other_names: Mapping[str, Sequence[str]],
 ) -> Choice:
     """Find the genes that must and may be in the panel, or raise DataError."""
-    names = [str(gene) for gene in prepared.source.genes]
+    names = [str(gene) for gene in prepared.genes]
     notes = prepared.notes
     listed = np.zeros(0, np.intp)
     if options.gene_list is not None:
@@ -377,7 +379,7 @@ def _choose(
         )
         notes += found_notes
     asked = TrainingOptions(label=options.label, include=options.include)
-    included = included_genes(prepared.source.genes, source, asked, notes)
+    included = included_genes(prepared.genes, source, asked, notes)
     required = np.concatenate([listed, np.setdiff1d(included, listed)]).astype(np.intp)
     out = excluded_genes(names, options.exclude, notes)
     left_out = tuple(names[k] for k in np.flatnonzero(out))

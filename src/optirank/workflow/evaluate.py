@@ -26,7 +26,7 @@ from optirank.workflow.predict import label_profiles
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.io.blocks import Engine
+    from optirank.io.cluster import Cluster
     from optirank.io.data import ExpressionData
     from optirank.model import Model
     from optirank.workflow.labels import Labels
@@ -80,7 +80,7 @@ def evaluate_profiles(
     mapping: Mapping[str, str] | None = None,
     prevalence: Mapping[str, float] | None = None,
     progress: Progress | None = None,
-    engine: Engine | None = None,
+    cluster: Cluster | None = None,
 ) -> Evaluation:
     """Label the samples of an open file or an AnnData and compare with a column.
 
@@ -89,7 +89,7 @@ def evaluate_profiles(
 
     Parameters
     ----------
-    profiles, model, options, progress, engine : as in `label_profiles`.
+    profiles, model, options, progress, cluster : as in `label_profiles`.
     label : the column with the true classes.
     mapping : names of classes in that column, and the model's names for them.
     prevalence : shares of the classes where the model will be used, for PPV and NPV.
@@ -98,7 +98,7 @@ def evaluate_profiles(
     options = options or PredictOptions()
     check_column(profiles.obs, label, source)
     truth = _mapped(text_column(profiles.obs, label, source), mapping, model, source)
-    labels = label_profiles(profiles, model, options, progress, engine=engine)
+    labels = label_profiles(profiles, model, options, progress, cluster=cluster)
     classes = labels.classes
     has_label = np.array([isinstance(name, str) for name in truth])
     known = np.isin(truth, classes) & has_label
@@ -126,7 +126,7 @@ def evaluate_profiles(
         labels.notes.append(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
-    _compare_with_training(profiles, model, labels, engine)
+    _compare_with_training(profiles, model, labels, cluster)
     _compare_with_target(judged, options, model, labels)
     samples = pd.DataFrame(
         {
@@ -182,10 +182,10 @@ def _unknown(
 
 
 def _compare_with_training(
-    profiles: ExpressionData, model: Model, labels: Labels, engine: Engine | None
+    profiles: ExpressionData, model: Model, labels: Labels, cluster: Cluster | None
 ) -> None:
     """Say where samples of the training are among those that judge the model."""
-    n_same = matching_fingerprints(profiles, model, engine)
+    n_same = matching_fingerprints(profiles, model, cluster)
     if n_same:
         n_known = len(model.card.fingerprints)
         labels.alarms.append(

@@ -8,19 +8,18 @@ them.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.io.blocks import BlockJob, run_blocks
 from optirank.io.data import block_rows
+from optirank.io.passes import run_pass
 from optirank.ranks.scoring import panel_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.io.blocks import Engine
+    from optirank.io.cluster import Cluster
     from optirank.io.data import Profiles
     from optirank.model import Model
 
@@ -57,7 +56,7 @@ def some_fingerprints(X: Any) -> tuple[str, ...]:
 
 
 def matching_fingerprints(
-    profiles: Profiles, model: Model, engine: Engine | None = None
+    profiles: Profiles, model: Model, cluster: Cluster | None = None
 ) -> int:
     """How many of the training samples that a model remembers are in a query.
 
@@ -70,22 +69,36 @@ def matching_fingerprints(
     if columns is None:
         return 0
     n_genes = len(profiles.gene_names)
-    same: set[str] = set()
-    look = _Matching(frozenset(wanted))
-    job = BlockJob(look, profiles, columns, block_rows(n_genes), together=_TOGETHER)
-    for _, matching in run_blocks(job, engine):
-        same |= matching
-    return len(same)
+    same = _Matching(wanted)
+    run_pass(
+        profiles,
+        [same],
+        columns,
+        size=block_rows(n_genes),
+        together=_TOGETHER,
+        cluster=cluster,
+    )
+    return len(same.result())
 
 
-@dataclass(frozen=True)
 class _Matching:
-    """The fingerprints of a block that are wanted."""
+    """Accumulates the fingerprints that are wanted and there."""
 
-    wanted: frozenset[str]
+    def __init__(self, wanted: set[str]) -> None:
+        self._wanted = wanted
+        self._same: set[str] = set()
 
-    def __call__(self, X: Any, rows: slice) -> set[str]:
-        return set(self.wanted.intersection(fingerprints(X)))
+    def add(self, block: Any, rows: slice) -> None:
+        """Look for those of a block."""
+        self._same = self._same | self._wanted.intersection(fingerprints(block))
+
+    def merge(self, other: _Matching) -> None:
+        """Add those of others."""
+        self._same = self._same | other._same
+
+    def result(self) -> set[str]:
+        """The fingerprints."""
+        return self._same
 
 
 def _columns(profiles: Profiles, model: Model) -> NDArray[np.intp] | None:

@@ -13,10 +13,9 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.workers import worker_count
 from optirank.model import Model
 from optirank.model.card import CurvePoint
-from optirank.model.weights import References, SizedPanel
+from optirank.model.weights import SizedPanel
 from optirank.panel.elimination import search_panels
 from optirank.panel.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
-from optirank.panel.sources import first_pass, some_rows
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import best_class, by_class
 from optirank.solver.constants import DEFAULTS
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from optirank.panel.candidates import ClassSums
     from optirank.workflow.options import TrainingOptions
-    from optirank.workflow.preparation import Prepared
+    from optirank.workflow.preparation import FirstLook, Prepared
     from optirank.workflow.train import Progress
 
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
@@ -45,14 +44,19 @@ one."""
 
 
 def train_panel(
-    prepared: Prepared, options: TrainingOptions, progress: Progress
+    prepared: Prepared,
+    looked: FirstLook,
+    options: TrainingOptions,
+    progress: Progress,
 ) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
-    source = prepared.source
     search = search_panels(
-        source,
+        looked.sums,
+        looked.rows,
+        looked.X,
         prepared.codes,
         len(prepared.classes),
+        prepared.run_pass,
         sample_weight=prepared.weights,
         n_genes=prepared.n_genes,
         include=prepared.include,
@@ -65,7 +69,7 @@ def train_panel(
     held_out = search.held_out
     if held_out is None:
         raise RuntimeError("a training has folds")
-    genes = source.genes
+    genes = prepared.genes
     panels = {
         size: SizedPanel(
             genes=genes[panel.genes],
@@ -79,8 +83,8 @@ def train_panel(
         panels=panels,
         n_genes=search.n_genes,
         genes=genes,
-        X=search.X,
-        rows=search.rows,
+        X=looked.X,
+        rows=looked.rows,
         held_out=held_out.rows,
         scores={size: held_out.scores[size] for size in panels},
         curve=[CurvePoint(*point) for point in held_out.curve()],
@@ -93,12 +97,15 @@ def train_panel(
 
 
 def _single_precision(coef: NDArray) -> NDArray[np.float64]:
-    """Weights rounded to what the model file stores."""
+    """Weights rounded to single precision: a smaller file, and the same labels."""
     return coef.astype(np.float32).astype(np.float64)
 
 
 def train_settings(
-    prepared: Prepared, options: TrainingOptions, progress: Progress
+    prepared: Prepared,
+    looked: FirstLook,
+    options: TrainingOptions,
+    progress: Progress,
 ) -> Fitted:
     """The paper's methods: a small fixed grid, judged on held-out samples.
 
@@ -110,13 +117,10 @@ def train_settings(
     from optirank.tuning.selection import default_setting, select_for_transfer
 
     settings = SETTINGS[options.method]
-    codes = prepared.codes
-    rows = some_rows(codes)
-    sums, X = first_pass(
-        prepared.source, codes, len(prepared.classes), prepared.fold_of + 1, rows
-    )
-    X = X.tocsr() if hasattr(X, "tocsr") else X
-    y = codes[rows]
+    sums = looked.sums
+    rows = looked.rows
+    X = looked.X.tocsr() if hasattr(looked.X, "tocsr") else looked.X
+    y = prepared.codes[rows]
     weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
     trials = _try_settings(
         prepared, options, settings, sums, X, rows, weights, progress
@@ -132,7 +136,7 @@ def train_settings(
     estimator = _make(options, settings[chosen])
     estimator.fit(X[:, columns], prepared.classes[y], weights)
     progress(trials.plain.size + 1, trials.plain.size + 1)
-    genes = prepared.source.genes[columns]
+    genes = prepared.genes[columns]
     model = Model.from_estimator(estimator, genes)
     panel = _with_mean_ranks(model.panel, X[:, columns], y)
     out = prepared.fold_of[rows] >= 0
@@ -245,11 +249,4 @@ def _with_mean_ranks(panel: SizedPanel, X: Any, codes: NDArray) -> SizedPanel:
                 values[block], gamma, ties=references.ties, genes=genes
             )
             means[row, genes] += weights[block] @ ranks
-    references = References(
-        references.weights,
-        references.intercept,
-        means,
-        references.ties,
-        references.softmax,
-    )
-    return replace(panel, references=references)
+    return replace(panel, references=replace(references, mean_ranks=means))

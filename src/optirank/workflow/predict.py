@@ -9,9 +9,10 @@ its threshold where the query's own confidences are low.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,13 @@ from optirank._util.scales import STANDARDISED
 from optirank.io.data import DataError, ExpressionData, block_rows, text_column
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
+from optirank.io.passes import run_pass
 from optirank.io.reading import check_path, guess_format, open_expression
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
-from optirank.workflow.cluster import engine_at, parts_folder, run_of
+from optirank.workflow.cluster import cluster_at, parts_folder, run_of
 from optirank.workflow.clusters import Clusters, majority
 from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
@@ -44,11 +46,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from optirank.io.blocks import Engine
+    from optirank.io.cluster import Cluster
     from optirank.io.data import Profiles
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
+NOT_CALIBRATED = (
+    "the model is not calibrated: a confidence is not the share of correct labels"
+)
 _SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
 
 
@@ -91,7 +96,7 @@ def predict_file(
         reading, [options.clusters] if options.clusters else []
     )
     parts = []
-    with engine_at(dask, parts_folder(out), run) as engine:
+    with cluster_at(dask, parts_folder(out), run) as cluster:
         for number, file in enumerate(paths):
             with open_expression(
                 file, known_genes=fitted.path_genes, **reading_file
@@ -103,7 +108,7 @@ def predict_file(
                         options,
                         progress,
                         reading.get("genes_in"),
-                        engine and engine.for_file(number),
+                        cluster and cluster.for_file(number),
                     )
                 )
         labels = join_labels(parts, names)
@@ -169,70 +174,54 @@ def label_profiles(
     options: PredictOptions | None = None,
     progress: Progress | None = None,
     genes_in: str | None = None,
-    engine: Engine | None = None,
+    cluster: Cluster | None = None,
     explained: int | None = None,
 ) -> Labels:
     """Label the samples of an open file or an AnnData, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies
-    the other way. ``engine`` runs over the blocks of samples, see `optirank.io.blocks`.
+    the other way. ``cluster`` runs passes over the samples, see `optirank.io.passes`.
     ``explained`` is the position of a sample whose label is explained; that of a single
     sample always is.
     """
     options = options or PredictOptions()
-    n_samples = profiles.n_samples
-    if not n_samples:
-        raise DataError(
-            f"{profiles.source} holds no samples: there is nothing to label"
-        )
-    if options.adapt and n_samples < MIN_ADAPT:
-        raise DataError(
-            f"{profiles.source} has {n_samples} samples: learning from the query "
-            f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
-        )
+    _check_size(profiles, options)
     groups = None if options.clusters is None else _groups(profiles, options.clusters)
     profiles = in_names_of(profiles, model.path_genes, homologs=options.homologs)
-    notes = list(profiles.notes)
-    predictor = _bind(profiles, model, options, genes_in)
     query = Query(
         profiles,
-        predictor,
+        _bind(profiles, model, options, genes_in),
         all_likeness=options.unknown_rate is not None,
         progress=progress,
-        engine=engine,
+        cluster=cluster,
     )
-    notes += predictor.notes()
-    notes += _raw_notes(profiles, predictor.match.missing)
-    notes += value_notes(query.values, model.card.values)
-    if query.standardised:
-        notes.append(STANDARDISED)
     probabilities, adapt_notes = _probabilities(query, options)
-    notes += adapt_notes
-    chosen = probabilities.argmax(axis=1)
-    if not options.adapt:
-        chosen = best_class(query.scores)
-    confidence = probabilities[np.arange(n_samples), chosen]
+    chosen = best_class(query.scores)
+    n_changed = None
+    if options.adapt:
+        n_changed = int((probabilities.argmax(axis=1) != chosen).sum())
+        chosen = probabilities.argmax(axis=1)
+    confidence = probabilities[np.arange(len(chosen)), chosen]
     decision = withhold(query, confidence, options)
-    notes += decision.notes
-    if predictor.panel.calibration is None:
-        notes.append(
-            "the model is not calibrated: a confidence is not the share of correct "
-            "labels"
-        )
-    alarms = query.alarms()
-    classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
+    notes = [*_query_notes(query), *adapt_notes, *decision.notes]
+    if query.predictor.panel.calibration is None:
+        notes.append(NOT_CALIBRATED)
+    classes = np.array(
+        [str(label) for label in query.predictor.model.classes], dtype=object
+    )
     codes = np.where(decision.reasons != "", len(classes), chosen)
     clusters = _majority(groups, codes, confidence, classes, options, notes)
+    alarms = query.alarms()
     record = _record(query, options, decision, classes, [*alarms, *notes])
-    if options.adapt:
-        record["n_changed"] = int((chosen != best_class(query.scores)).sum())
+    if n_changed is not None:
+        record["n_changed"] = n_changed
     explanation = None
-    if n_samples == 1:
+    if len(chosen) == 1:
         explained = 0
     if explained is not None:
         explanation = explain_row(
             profiles,
-            predictor,
+            query.predictor,
             explained,
             probabilities[explained],
             str(decision.reasons[explained]),
@@ -248,12 +237,38 @@ def label_profiles(
         probabilities=probabilities,
         notes=notes,
         alarms=alarms,
-        missing=predictor.match.missing,
+        missing=query.predictor.match.missing,
         threshold=decision.threshold,
         clusters=clusters,
         record=record,
         explanation=explanation,
     )
+
+
+def _check_size(profiles: Profiles, options: PredictOptions) -> None:
+    """Refuse a query without samples, or with too few to learn from."""
+    n_samples = profiles.n_samples
+    if not n_samples:
+        raise DataError(
+            f"{profiles.source} holds no samples: there is nothing to label"
+        )
+    if options.adapt and n_samples < MIN_ADAPT:
+        raise DataError(
+            f"{profiles.source} has {n_samples} samples: learning from the query "
+            f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
+        )
+
+
+def _query_notes(query: Query) -> list[str]:
+    """What the reader changed, which genes are missing, and what the values are."""
+    predictor = query.predictor
+    profiles: Any = query.profiles
+    notes = [*profiles.notes, *predictor.notes()]
+    notes += _raw_notes(profiles, predictor.match.missing)
+    notes += value_notes(query.values, predictor.model.card.values)
+    if query.standardised:
+        notes.append(STANDARDISED)
+    return notes
 
 
 def _bind(
@@ -313,7 +328,10 @@ def _probabilities(
         from optirank.panel.adaptation import learn_from_query, sharpened
 
         soft = predictor.probabilities(query.scores, calibrated=False)
-        adapted = learn_from_query(soft, _WholeQuery(query.profiles))
+        shape = (n_samples, len(query.profiles.gene_names))
+        size = block_rows(shape[1])
+        over_query = functools.partial(run_pass, query.profiles, size=size)
+        adapted = learn_from_query(soft, over_query, shape)
         adapted = sharpened(adapted, float(plain.max(axis=1).mean()))
         n_changed = int((adapted.argmax(axis=1) != best_class(query.scores)).sum())
         note = f"learning from the query changed {n_changed} of {n_samples} labels"
@@ -325,19 +343,6 @@ def _probabilities(
             "learning from the query may help on another platform: --adapt (adapt=True)"
         ]
     return plain, []
-
-
-class _WholeQuery:
-    """The samples of a query with all genes, as learning from the query reads them."""
-
-    def __init__(self, profiles: Profiles) -> None:
-        self._profiles = profiles
-        self.shape = (profiles.n_samples, len(profiles.gene_names))
-
-    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
-        """All samples in order, with some genes (all)."""
-        for block in self._profiles.blocks(columns, block_rows(self.shape[1])):
-            yield block.X.tocsr() if hasattr(block.X, "tocsr") else block.X
 
 
 def _groups(profiles: ExpressionData, column: str) -> pd.Series:

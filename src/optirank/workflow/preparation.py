@@ -1,21 +1,25 @@
-"""From profiles to what a training works on: usable samples and genes,
-classes, folds.
+"""From profiles to what a training works on: usable samples and genes, classes, folds,
+and the first pass over them.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank.io.data import DataError, ExpressionData, text_column
+from optirank._util.scales import GeneMoments
+from optirank.io.data import DataError, ExpressionData, block_rows, text_column
 from optirank.io.homologs import in_names_of
+from optirank.io.passes import run_pass
+from optirank.panel.sources import PlaceSums, first_look
 from optirank.tuning.folds import N_FOLDS, fold_numbers, make_folds
+from optirank.workflow.checks import Checksums, EmptySamples
 from optirank.workflow.labels import label_notes
-from optirank.workflow.training_data import TrainingData
 from optirank.workflow.usable import (
     MIN_CLASS,
     included_genes,
@@ -26,8 +30,10 @@ from optirank.workflow.usable import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.io.blocks import Engine
+    from optirank._util.passes import Accumulator
+    from optirank.io.cluster import Cluster
     from optirank.io.data import Profiles
+    from optirank.panel.candidates import ClassSums
     from optirank.workflow.options import TrainingOptions
 
 _FULL_SOURCE = 10  # samples of a class with which a source counts half
@@ -37,7 +43,11 @@ _FULL_SOURCE = 10  # samples of a class with which a source counts half
 class Prepared:
     """Everything that a training works on."""
 
-    source: TrainingData
+    data: Profiles
+    rows: NDArray  # positions of the samples in use
+    columns: NDArray  # and of the genes
+    genes: NDArray  # names of these
+    cluster: Cluster | None  # where passes over the samples run instead of here
     classes: NDArray
     codes: NDArray  # the class of each sample, as a number
     fold_of: NDArray  # the fold that holds each sample out, -1 for none
@@ -72,24 +82,101 @@ class Prepared:
 
     def summary(self) -> str:
         """How much there is of everything, in a line."""
-        n_samples, n_genes = self.source.shape
         return (
-            f"{n_samples} samples, {n_genes} genes, {len(self.classes)} classes, "
-            f"{self.n_folds} folds"
+            f"{len(self.rows)} samples, {len(self.genes)} genes, "
+            f"{len(self.classes)} classes, {self.n_folds} folds"
         )
+
+    def run_pass(
+        self, accumulators: Sequence[Accumulator], columns: NDArray | None = None
+    ) -> None:
+        """Feed accumulators with all samples in use, and some of the genes (all)."""
+        data = self.data
+        chosen = self.columns if columns is None else self.columns[columns]
+        n_genes = len(data.gene_names)
+        if len(chosen) == n_genes and (np.diff(chosen) == 1).all():
+            chosen = None
+        sums = [one for one in accumulators if isinstance(one, PlaceSums)]
+        run_pass(
+            data,
+            accumulators,
+            chosen,
+            size=block_rows(n_genes),
+            rows=None if len(self.rows) == data.n_samples else self.rows,
+            together=sums[0].together if sums else 1,
+            cluster=self.cluster,
+        )
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What the first pass over all samples and genes gives, before anything is fitted.
+
+    Attributes
+    ----------
+    sums : of the places of the genes, by class and fold.
+    rows, X : rising positions of at most 500 samples per class, and these samples.
+    checksum : of the names and values of all samples.
+    standardised : whether the values were standardised per gene.
+    """
+
+    sums: ClassSums
+    rows: NDArray
+    X: Any
+    checksum: str
+    standardised: bool
 
 
 def prepare(
     data: Profiles,
     options: TrainingOptions,
-    empty: NDArray | None = None,
-    engine: Engine | None = None,
-) -> Prepared:
-    """Check everything that can be wrong, and leave out what cannot be used.
+    *,
+    cluster: Cluster | None = None,
+    n_threads: int = 1,
+) -> tuple[Prepared, FirstLook]:
+    """Check everything that can be wrong, leave out what cannot be used, and look at
+    all samples once.
 
-    ``empty`` are the positions of samples that turned out to have no values to rank;
-    ``engine`` runs over blocks of samples.
+    Where samples turn out to have no values to rank, they are left out, and the others
+    are looked at again: folds are of the samples that are left. ``cluster`` runs
+    passes over the samples.
     """
+    prepared = _prepared(data, options, None, cluster)
+    empty, looked = _look(prepared, n_threads)
+    if len(empty):
+        prepared = _prepared(data, options, prepared.rows[empty], cluster)
+        _, looked = _look(prepared, n_threads)
+    return prepared, looked
+
+
+def _look(prepared: Prepared, n_threads: int) -> tuple[NDArray, FirstLook]:
+    """The first pass: positions of the samples that are empty, and all else."""
+    source = str(prepared.data.source)
+    n_samples = len(prepared.rows)
+    empty = EmptySamples(n_samples, source)
+    checksums = Checksums(n_samples)
+    moments = GeneMoments()
+    sums, rows, X = first_look(
+        prepared.run_pass,
+        prepared.codes,
+        len(prepared.classes),
+        len(prepared.genes),
+        fold_of=prepared.fold_of,
+        checks=[empty, checksums, moments],
+        n_threads=n_threads,
+    )
+    checksum = checksums.checksum(prepared.genes, prepared.samples)
+    looked = FirstLook(sums, rows, X, checksum, moments.result())
+    return np.flatnonzero(empty.result()), looked
+
+
+def _prepared(
+    data: Profiles,
+    options: TrainingOptions,
+    empty: NDArray | None,
+    cluster: Cluster | None,
+) -> Prepared:
+    """The samples and genes to use; ``empty`` are positions of samples that are not."""
     if options.query_genes is not None and isinstance(data, ExpressionData):
         data = in_names_of(data, options.query_genes)
     data = data.unique_genes()
@@ -116,12 +203,15 @@ def prepare(
             f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} "
             "genes that can be used; ask for fewer"
         )
-    source = TrainingData(data, rows, columns, engine)
     return Prepared(
-        source=source,
+        data=data,
+        rows=rows,
+        columns=columns,
+        genes=names[columns],
+        cluster=cluster,
         classes=classes,
         codes=codes,
-        include=included_genes(source.genes, data.source, options, notes),
+        include=included_genes(names[columns], data.source, options, notes),
         fold_of=_folds(codes, classes, sources, options, data.source, notes),
         sources=sources,
         samples=np.asarray(data.sample_names, dtype=object)[rows],

@@ -1,31 +1,31 @@
-"""One pass over the samples of a query, with the panel's genes alone, block by block.
+"""One pass over the samples of a query, with the panel's genes alone.
 
-Each block gives scores and what else there is to know of its samples (`LookAtBlock`),
-wherever it is read: in this process, or by a worker of a cluster. `Query` puts the
-blocks together.
+Scores and what else there is to know of the samples are accumulators; `Query` has their
+results.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.arrays import as_dense
+from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
-from optirank.io.blocks import BlockJob, Engine, run_blocks
 from optirank.io.data import block_rows
+from optirank.io.passes import run_pass
 from optirank.model.likeness import ALARM_SHIFT
-from optirank.model.values import ValueCounter, ValueShares
+from optirank.model.values import ValueCounter
 from optirank.ranks.scoring import best_class
+from optirank.workflow.checks import Checksums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.cluster import Cluster
     from optirank.io.data import Profiles
     from optirank.model import Predictor
 
@@ -34,54 +34,52 @@ _BLOCK_SAMPLES = 4096  # read together: more save no time
 _LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
 _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
 _MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
-_NAMES = 100_000  # names of samples that are joined at a time
-_SUMMED = ("counts", "scale", "gene_sums", "gene_squares", "lowest_and_count")
 
 
-@dataclass(frozen=True)
-class LookAtBlock:
-    """What is to be known of a block of samples, as arrays by name.
+class _Scores(PerSample):
+    """Accumulates the scores of samples of which only the panel's genes were read."""
 
-    Attributes
-    ----------
-    predictor : for data of which only the panel's genes were read.
-    likeness_every : of so many samples one is compared with the training data; 0: none.
-    """
+    def __init__(self, n_samples: int, predictor: Predictor) -> None:
+        super().__init__(n_samples)
+        self._predictor = predictor
 
-    predictor: Predictor
-    likeness_every: int
+    def of_block(self, block: NDArray, rows: slice) -> NDArray:
+        """Scores of the samples of a block."""
+        return self._predictor.scores(block)
 
-    def __call__(self, X: Any, rows: slice) -> dict[str, NDArray]:
-        """Scores, genes that are not tied, likeness of some, counts, sums and
-        checksums.
-        """
-        values = as_dense(X)  # once: a block of a panel is small
-        scores = self.predictor.scores(values)
-        counter = ValueCounter()
-        counter.add(values)
-        moments = GeneMoments()
-        moments.add(values)
-        counts = [counter.n_values, counter.n_zero, counter.n_negative]
-        return {
-            "scores": scores,
-            "genes_apart": genes_apart(values),
-            "likeness": self._likeness(values, rows, scores),
-            "counts": np.array(counts),
-            "scale": np.array(counter.scale or ""),
-            "checksum": row_checksums(values),
-            **moments.sums(),
-        }
 
-    def _likeness(
-        self, values: NDArray, rows: slice, scores: NDArray
-    ) -> NDArray[np.float64]:
-        if not self.likeness_every:
-            return np.zeros(0)
-        first = -rows.start % self.likeness_every
-        wanted = np.arange(first, rows.stop - rows.start, self.likeness_every)
-        if not len(wanted):
-            return np.zeros(0)
-        return self.predictor.likeness(values[wanted], best_class(scores[wanted]))
+class _GenesApart(PerSample):
+    """Accumulates how many genes of each sample are not in its largest tie."""
+
+    def of_block(self, block: NDArray, rows: slice) -> NDArray:
+        """See `genes_apart`."""
+        return genes_apart(block)
+
+
+class _Likeness:
+    """Accumulates the likeness of every so many-th sample to the training data."""
+
+    def __init__(self, predictor: Predictor, every: int) -> None:
+        self._predictor = predictor
+        self._every = every
+        self._parts: list[NDArray] = []
+
+    def add(self, block: NDArray, rows: slice) -> None:
+        """Compare the samples of a block whose turn it is."""
+        first = -rows.start % self._every
+        chosen = block[first :: self._every]
+        if len(chosen):
+            labels = best_class(self._predictor.scores(chosen))
+            likeness = self._predictor.likeness(chosen, labels)
+            self._parts = [*self._parts, likeness]
+
+    def merge(self, other: _Likeness) -> None:
+        """Take that of the samples that follow."""
+        self._parts = self._parts + other._parts
+
+    def result(self) -> NDArray:
+        """The likeness of the samples that were compared, in order."""
+        return np.concatenate([np.zeros(0), *self._parts])
 
 
 class Query:
@@ -104,53 +102,46 @@ class Query:
         *,
         all_likeness: bool = False,
         progress: Progress | None = None,
-        engine: Engine | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         n_samples = profiles.n_samples
         self.profiles = profiles
         self.predictor = predictor
-        step = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
+        narrowed = predictor.narrowed()
+        every = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
         if predictor.panel.likeness is None:
             if all_likeness:
                 _ = predictor.likeness_score  # raises
-            step = 0
-        self.looked_at = np.arange(0, n_samples, step or n_samples)
-        digest = self._digest_of_names()
-        summed = []
-        likeness = []
-        for rows, block in run_blocks(self._job(step), engine):
-            if rows.start == 0:
-                n_rows = block["scores"].shape[1:]
-                self.scores = np.empty((n_samples, *n_rows))
-                self.genes_apart = np.empty(n_samples, block["genes_apart"].dtype)
-            self.scores[rows] = block["scores"]
-            self.genes_apart[rows] = block["genes_apart"]
-            likeness.append(block["likeness"])
-            summed.append({name: block[name] for name in _SUMMED})
-            digest.update(block["checksum"].astype("<u8").data)
-            if progress is not None:
-                progress(rows.stop, n_samples)
-        self.likeness = np.concatenate(likeness)
-        self.values = _shares(summed)
-        self.standardised = GeneMoments.of_sums(summed).standardised()
-        self.checksum = digest.hexdigest()
-
-    def _job(self, likeness_every: int) -> BlockJob:
-        columns = self.predictor.columns
+            every = n_samples
+        self.looked_at = np.arange(0, n_samples, every)
+        scores = _Scores(n_samples, narrowed)
+        apart = _GenesApart(n_samples)
+        checksums = Checksums(n_samples)
+        values = ValueCounter()
+        moments = GeneMoments()
+        accumulators: list[Any] = [scores, apart, checksums, values, moments]
+        likeness = _Likeness(narrowed, every)
+        if predictor.panel.likeness is not None:
+            accumulators.append(likeness)
+        columns = predictor.columns
         size = min(_BLOCK_SAMPLES, block_rows(len(columns)))
-        function = LookAtBlock(self.predictor.narrowed(), likeness_every)
-        n_blocks = -(-self.profiles.n_samples // size)
-        together = int(np.clip(n_blocks // _FEWEST_TASKS, 1, _MOST_TOGETHER))
-        return BlockJob(function, self.profiles, columns, size, together=together)
-
-    def _digest_of_names(self) -> Any:
-        """What the checksum begins with: the names of genes and samples."""
-        digest = hashlib.blake2b(digest_size=16)
-        digest.update(_joined(self.predictor.match.genes))
-        names = self.profiles.sample_names
-        for start in range(0, len(names), _NAMES):
-            digest.update(b"\0" + _joined(names[start : start + _NAMES]))
-        return digest
+        n_tasks = -(-n_samples // size) // _FEWEST_TASKS
+        run_pass(
+            profiles,
+            accumulators,
+            columns,
+            size=size,
+            together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
+            as_dense=True,  # once: a block of a panel is small
+            cluster=cluster,
+            progress=progress,
+        )
+        self.scores = scores.result()
+        self.genes_apart = apart.result()
+        self.likeness = likeness.result()
+        self.values = values.result()
+        self.standardised = moments.result()
+        self.checksum = checksums.checksum(predictor.match.genes, profiles.sample_names)
 
     @property
     def labels_looked_at(self) -> NDArray[np.intp]:
@@ -177,19 +168,6 @@ class Query:
         return alarms
 
 
-def _joined(names: Iterable[Any]) -> bytes:
-    return "\0".join(map(str, names)).encode("utf-8", "surrogatepass")
-
-
-def _shares(blocks: list[dict[str, NDArray]]) -> ValueShares:
-    """The shares of zeros and negative values over all blocks."""
-    n_values, n_zero, n_negative = np.sum([block["counts"] for block in blocks], axis=0)
-    scales = [str(block["scale"]) for block in blocks]
-    scale = next((name for name in scales if name), None)
-    counter = ValueCounter(int(n_values), int(n_zero), int(n_negative), scale)
-    return counter.shares()
-
-
 def genes_apart(X: Any) -> NDArray[np.intp]:
     """Of each sample, the number of its values outside its largest group of equal ones.
 
@@ -206,14 +184,3 @@ def genes_apart(X: Any) -> NDArray[np.intp]:
     largest = np.zeros(n_samples, np.intp)
     np.maximum.at(largest, starts // max(1, n_genes), sizes)
     return n_genes - largest
-
-
-def row_checksums(X: Any) -> NDArray[np.uint64]:
-    """A checksum of the values of each sample, whether they are sparse or not.
-
-    It is ``sum over j of a_j x_j`` modulo 2^64, with x_j the bits of a value in single
-    precision and a_j random odd numbers, always the same ones.
-    """
-    bits = as_dense(X, "<f4").view("<u4").astype(np.uint64)
-    random = np.random.default_rng(0).integers(0, 1 << 63, bits.shape[1], np.uint64)
-    return bits @ (2 * random + np.uint64(1))

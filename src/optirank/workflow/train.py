@@ -20,10 +20,11 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
+from optirank._util.workers import worker_count
 from optirank.io.data import DataError
 from optirank.io.joined import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
-from optirank.model.card import Card, ClassCounts, CurvePoint, HeldOutClass, JudgedSet
+from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
 from optirank.model.values import ValueCounter
 from optirank.model.weights import SizedPanel
@@ -32,13 +33,12 @@ from optirank.workflow import METHODS
 from optirank.workflow.fingerprints import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, performance
-from optirank.workflow.preparation import Prepared, prepare
-from optirank.workflow.training_data import EmptySamplesError
+from optirank.workflow.preparation import FirstLook, Prepared, prepare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.io.blocks import Engine
+    from optirank.io.cluster import Cluster
     from optirank.io.data import Profiles
     from optirank.panel.elimination import Panel
 
@@ -123,7 +123,7 @@ def train(
     source: str | None = None,
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
-    engine: Engine | None = None,
+    cluster: Cluster | None = None,
 ) -> TrainingResult:
     """Train a classifier on labelled expression profiles, or raise DataError.
 
@@ -140,21 +140,17 @@ def train(
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
-    engine : runs over blocks of samples, see `optirank.io.blocks`.
+    cluster : runs passes over the samples, see `optirank.io.passes`.
     """
     notes = _Notes(say)
-    source = source or data.source
-
-    def attempt(empty: NDArray | None) -> TrainingResult:
-        prepared = prepare(data, options, empty, engine)
-        notes.add([*prepared.notes, prepared.summary()])
-        return train_prepared(prepared, options, command, source, progress)
-
     try:
-        try:
-            result = attempt(None)
-        except EmptySamplesError as error:
-            result = attempt(error.rows)
+        prepared, looked = prepare(
+            data, options, cluster=cluster, n_threads=worker_count(options.n_jobs)
+        )
+        notes.add([*prepared.notes, prepared.summary()])
+        result = train_prepared(
+            prepared, looked, options, command, source or data.source, progress
+        )
     except DataError:
         raise
     except ValueError as error:
@@ -165,20 +161,19 @@ def train(
 
 def train_prepared(
     prepared: Prepared,
+    looked: FirstLook,
     options: TrainingOptions,
     command: str = "",
     source: str = "",
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train on samples and genes that are ready; EmptySamplesError names those to leave
-    out.
-
-    Parameters are those of `train`.
+    """Train on samples and genes that were looked at; parameters are those of
+    `train`.
     """
     module, _, function = METHODS[options.method].partition(":")
     method = getattr(importlib.import_module(module), function)
-    fitted = method(prepared, options, progress or (lambda *_: None))
-    return _conclude(prepared, options, fitted, command, source)
+    fitted = method(prepared, looked, options, progress or (lambda *_: None))
+    return _conclude(prepared, looked, options, fitted, command, source)
 
 
 class _Notes:
@@ -197,6 +192,7 @@ class _Notes:
 
 def _conclude(
     prepared: Prepared,
+    looked: FirstLook,
     options: TrainingOptions,
     fitted: Fitted,
     command: str,
@@ -224,11 +220,20 @@ def _conclude(
         else point
         for point in fitted.curve
     ]
-    warnings = [*target_notes, *_warnings(judged, prepared)]
+    warnings = [*target_notes]
+    if looked.standardised:
+        warnings.append(STANDARDISED)
+    warnings += _warnings(judged, prepared)
     notes = [*prepared.notes, *fitted.notes, *warnings]
     card = _card(prepared, options, fitted, judged, curve)
     card = replace(
         card,
+        checksum=looked.checksum,
+        held_out=class_counts(
+            held_out["label"].to_numpy(),
+            held_out["predicted"].to_numpy(),
+            prepared.classes,
+        ),
         judged=judged_sources(held_out, options.batch, prepared.classes),
         command=command,
         source=str(source),
@@ -354,18 +359,11 @@ def _card(
         class_counts=dict(zip(classes, counts, strict=True)),
         n_genes_of_file=prepared.n_genes_of_file,
         n_folds=prepared.n_folds,
-        values=values.shares(),
+        values=values.result(),
         balanced_accuracy=judged.balanced_accuracy,
         standard_error=errors[0] if errors else None,
         interval=tuple(float(end) for end in judged.interval),
-        held_out={
-            str(name): HeldOutClass(
-                int(row["n"]), float(row["sensitivity"]), float(row["ppv"])
-            )
-            for name, row in judged.per_class.iterrows()
-        },
         curve=tuple(curve),
-        checksum=prepared.source.checksum,
         fingerprints=some_fingerprints(panel_values),
         versions=versions | {name: version(name) for name in _VERSIONS},
     )
@@ -414,7 +412,7 @@ def _warnings(judged: Performance, prepared: Prepared) -> list[str]:
     """What needs attention: a model that may know nothing, and classes of few
     samples.
     """
-    warnings = [STANDARDISED] if prepared.source.standardised else []
+    warnings = []
     classes = prepared.classes
     chance = 1.0 / len(classes)
     if judged.interval[0] <= chance:

@@ -123,9 +123,8 @@ class Backend:
 @cache
 def _kernel(name: str, types: tuple[str, str] | None) -> Any:
     kernel = _module(types).get_function(name)
-    if (
-        types is not None
-    ):  # those of orders ask for shared memory at each launch, up to all of it
+    # Those of orders ask for shared memory at each launch, up to all of it
+    if types is not None:
         kernel.max_dynamic_shared_size_bytes = _most_shared_bytes()
     return kernel
 

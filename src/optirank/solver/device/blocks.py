@@ -38,9 +38,7 @@ class Batch:
     l1: Any  # (B,)
     l2: Any  # (B,)
     owner: Any  # (B,) position of the problem that a start belongs to
-    allowed: Any = (
-        None  # (d,) mask of the genes that may be in a reference set; None: all
-    )
+    allowed: Any = None  # (d,) mask of who may be in a reference set; None: all
 
     @property
     def backend(self) -> Backend:
@@ -235,19 +233,13 @@ def project(batch: Batch, x: Any) -> Any:
     return out
 
 
-@dataclass(frozen=True)
-class ProximalKernel:
-    """The proximal step of a block: a kernel, and what it takes beside the arrays of
-    the step.
-    """
-
-    kernel: str
-    own: tuple
+# The proximal step of a block: a kernel, and what it takes beside the step's arrays
+ProximalKernel = tuple[str, tuple]
 
 
 def elastic_net(batch: Batch) -> ProximalKernel:
     """The step of w under ``l1 |w|_1 + l2 |w|^2``."""
-    return ProximalKernel("elastic_net_step", (batch.l1, batch.l2))
+    return "elastic_net_step", (batch.l1, batch.l2)
 
 
 def capped_simplex(batch: Batch, linear: Any = None) -> ProximalKernel:
@@ -257,7 +249,7 @@ def capped_simplex(batch: Batch, linear: Any = None) -> ProximalKernel:
     nothing = batch.xp.intp(0)
     added = nothing if linear is None else linear
     allowed = nothing if batch.allowed is None else batch.allowed
-    return ProximalKernel("capped_simplex_step", (batch.s, added, allowed))
+    return "capped_simplex_step", (batch.s, added, allowed)
 
 
 @dataclass
@@ -290,6 +282,7 @@ def accelerated_steps(
     ``z`` are the centred scores M x, where they are known.
     """
     xp, backend, values = batch.xp, batch.backend, matrix.values
+    kernel, own = proximal
     z = matrix.dot(x) if z is None else z.copy()
     b = best_intercept(batch, z, b)
     x, L = x.copy(), L.astype(xp.float64)
@@ -298,26 +291,22 @@ def accelerated_steps(
     limit = xp.full(size, -1.0) if tol is None else tol
     residual, done = xp.full(size, xp.inf), xp.zeros(size, bool)
     taken = xp.zeros(size, xp.int64)
-    ahead, z_ahead, b_ahead, t = (
-        x.copy(),
-        z.copy(),
-        b.copy(),
-        xp.ones(size),
-    )  # with momentum
+    # With momentum
+    ahead, z_ahead, b_ahead = x.copy(), z.copy(), b.copy()
+    t = xp.ones(size)
     slopes, curvatures = xp.empty((size, n), xp.float32), xp.empty((size, n))
     total, L_b = xp.empty(size), xp.empty(size)  # sum of the slopes, curvature in b
     to, single = xp.empty((size, d)), xp.empty((size, d), xp.float32)
-    facts = xp.empty(
-        (4, size)
-    )  # squared change, product with momentum, largest, mean . to
+    # Squared change, product with momentum, largest, mean . to
+    facts = xp.empty((4, size))
     y, v = xp.ascontiguousarray(batch.y), xp.ascontiguousarray(batch.v)
     for step in range(n_steps):
         arguments = (z_ahead, b_ahead, y, v, n_, slopes, curvatures, total, L_b)
         backend.launch("slopes_of_scores", (size,), threads_for(n), arguments)
         product = xp.ascontiguousarray(backend.transpose_dot(slopes, values))
         point = (product, matrix.mean, total, ahead, x, L)
-        arguments = (*point, *proximal.own, d_, size_, to, single, facts)
-        backend.launch(proximal.kernel, (size,), threads_for(d), arguments)
+        arguments = (*point, *own, d_, size_, to, single, facts)
+        backend.launch(kernel, (size,), threads_for(d), arguments)
         product = xp.ascontiguousarray(backend.dot(values, single))
         arguments = (
             product,

@@ -170,9 +170,8 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
         n_trials = genes.shape[1]
         unit_vectors = xp.zeros((size * n_trials, d), xp.float32)
         unit_vectors[xp.arange(size * n_trials), genes.reshape(-1)] = 1.0
-        columns = batch.orders.ranks(
-            unit_vectors, batch.ties
-        )  # less the offset, which sums away in H
+        # Less the offset, which sums away in H
+        columns = batch.orders.ranks(unit_vectors, batch.ties)
         repeated = xp.repeat(slopes.astype(xp.float32), n_trials, axis=0)
         sums = batch.backend.transpose_dot(repeated, columns).reshape(size, n_trials, d)
         out[:, :, begin : begin + at_once] = sums.transpose(0, 2, 1)

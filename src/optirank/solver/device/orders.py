@@ -224,9 +224,8 @@ def _keys(xp: Any, values: Any) -> Any:
         raise ValueError("X has values that are not finite: remove or replace them")
     single = values.astype(xp.float32)
     if values.dtype.itemsize > 4 and not bool((single == values).all()):
-        bits = (values.astype(xp.float64) + 0.0).view(
-            xp.uint64
-        )  # + 0.0: one zero, not two
+        # + 0.0: one zero, not two
+        bits = (values.astype(xp.float64) + 0.0).view(xp.uint64)
         return xp.where(bits >> xp.uint64(63), ~bits, bits | xp.uint64(1 << 63))
     bits = (single + xp.float32(0.0)).view(xp.uint32)
     return xp.where(bits >> xp.uint32(31), ~bits, bits | xp.uint32(1 << 31))
@@ -256,9 +255,8 @@ def _sort(backend: Backend, keys: Any, perm: Any, start: Any, end: Any) -> None:
         ordered = xp.take_along_axis(keys[rows], order, axis=1)
         first = xp.ones(order.shape, bool)
         first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        bounds = xp.append(
-            xp.flatnonzero(first), first.size
-        )  # of the groups of all rows
+        # Of the groups of all rows
+        bounds = xp.append(xp.flatnonzero(first), first.size)
         group = xp.cumsum(first.ravel()).reshape(order.shape) - 1
         sample = xp.arange(len(order))[:, None]
         perm[rows] = order

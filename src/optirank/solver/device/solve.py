@@ -102,9 +102,8 @@ def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
     """
     batch = _batch(problems, np.arange(len(problems)))
     states = tilted_starts(batch, batch.xp.ones(len(batch), bool))
-    states = replace(
-        states, gamma=(states.gamma > 0).astype(float)
-    )  # a projection is near ones
+    # A projection is near ones
+    states = replace(states, gamma=(states.gamma > 0).astype(float))
     return _finished(batch, states, replace(options, refit=True))
 
 

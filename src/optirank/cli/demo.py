@@ -1,0 +1,105 @@
+"""`optirank example` and `optirank demo`: generated data, and a first look."""
+
+from __future__ import annotations
+
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from optirank._util.files import check_outputs
+from optirank.cli import options as opt
+from optirank.cli.common import echo, tidy
+from optirank.cli.options import OUTPUT, option
+
+
+def example(
+    folder: Annotated[
+        Path, typer.Argument(help="Where to write the pair.", show_default=False)
+    ],
+    force: opt.Force = False,
+) -> None:
+    """Write a small generated pair: a labelled reference, a query of another platform.
+
+    Both contain counts of blood cells with known marker genes, as .h5ad (if anndata is
+    installed) and as .csv with genes in columns. The query also contains its true
+    labels, for comparison. islets.h5ad are cells drawn from the model pancreas-human,
+    to try that model on.
+
+    Examples:
+
+      optirank example pair
+      optirank example pair --force
+    """
+    with tidy():
+        from optirank.datasets.example import write_example
+        from optirank.workflow.cells import write_cells
+
+        if folder.is_dir():
+            paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
+            outputs = {f"the cells ({path.name})": path for path in paths}
+            check_outputs(outputs, (), force=force)
+        for path in write_example(folder, force=force):
+            echo(str(path))
+        echo(str(write_cells("pancreas-human", folder, "islets")))
+
+
+def demo(
+    out: Annotated[
+        Path, option("FOLDER", "Where to write the results.", OUTPUT, "--out", "-o")
+    ] = Path("optirank-demo"),
+) -> None:
+    """Train on generated cells, label cells of another platform, and show how well.
+
+    A reference and a query are generated; the platform of the query changes the level
+    of every gene. A panel is trained on the reference and labels the query. Each
+    command is printed as one would type it.
+
+    Examples:
+
+      optirank demo
+      optirank demo -o results
+    """
+    with tidy():
+        with_pages = all(find_spec(name) for name in ("jinja2", "matplotlib"))
+        for words in _demo_commands(out, with_pages):
+            echo(f"\n$ optirank {shlex.join(words)}")
+            _run(words)
+        if not with_pages:
+            echo("\nNo reports: they need pip install 'optirank[report]'")
+
+
+def _demo_commands(out: Path, with_pages: bool) -> list[list[str]]:
+    """The commands of the demonstration, in order."""
+
+    def outputs(name: str, page: str) -> list[str]:
+        report = ["--report", str(out / page)] if with_pages else []
+        return ["-o", str(out / name), *report, "--force"]
+
+    reference, query, model = (
+        str(out / name) for name in ("reference.h5ad", "query.h5ad", "model.optirank")
+    )
+    label = ["--label", "cell_type"]
+    report = ["--report", str(out / "evaluation.html"), "--force"] if with_pages else []
+    return [
+        ["example", str(out), "--force"],
+        [
+            *("train", reference, *label, "--for", query),
+            *outputs("model.optirank", "training.html"),
+        ],
+        ["predict", query, "--model", model, *outputs("labels.csv", "labels.html")],
+        ["evaluate", query, "--model", model, *label, *report],
+    ]
+
+
+def _run(words: list[str]) -> None:
+    """Run a command of this program; its exit code, where it fails, is ours."""
+    from optirank.cli.app import app
+
+    name, *arguments = words
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    code = command.main(arguments, prog_name=name, standalone_mode=False)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,186 @@
+"""A pass over samples: the same blocks and results in this process and by dask."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from optirank.io import passes
+from optirank.io.data import DataError
+from optirank.io.objects import joined_profiles_of, profiles_of
+from optirank.io.passes import is_lazy, run_pass
+
+anndata = pytest.importorskip("anndata")
+array = pytest.importorskip("dask.array")
+N_SAMPLES, N_GENES = 50, 12
+
+
+def values() -> sparse.csr_matrix:
+    rng = np.random.default_rng(0)
+    return sparse.csr_matrix(rng.poisson(0.7, (N_SAMPLES, N_GENES)).astype("f4"))
+
+
+def profiles(X, n_chunk=None, genes=None):
+    """An AnnData of some values; lazy with chunks of so many samples."""
+    if n_chunk is not None:
+        X = array.from_array(X, chunks=(n_chunk, 5), asarray=False)
+        X = X.map_blocks(
+            sparse.csr_matrix, dtype=X.dtype, meta=sparse.csr_matrix((0, 0))
+        )
+    genes = [f"g{j}" for j in range(N_GENES)] if genes is None else genes
+    return profiles_of(anndata.AnnData(X, var=pd.DataFrame(index=pd.Index(genes))))
+
+
+class Seen:
+    """Accumulates the blocks, and the order in which they were put together."""
+
+    def __init__(self, fail_at=None):
+        self.blocks = []
+        self.order = ""
+        self._fail_at = fail_at
+
+    def add(self, block, rows):
+        if rows.start == self._fail_at:
+            raise ValueError("a value is missing")
+        self.blocks = [*self.blocks, (rows, sparse.csr_matrix(block).toarray())]
+        self.order = f"({self.order}+{rows.start})" if self.order else f"{rows.start}"
+
+    def merge(self, other):
+        self.blocks = self.blocks + other.blocks
+        self.order = f"{self.order}|{other.order}" if self.order else other.order
+
+    def result(self):
+        return self.blocks
+
+
+def blocks_of(data, columns=None, **options):
+    seen = Seen()
+    run_pass(data, [seen], columns, size=16, **options)
+    return seen.result()
+
+
+def same(blocks, lazy_blocks):
+    assert len(blocks) == len(lazy_blocks) > 1
+    for (rows, values), (lazy_rows, lazy_values) in zip(
+        blocks, lazy_blocks, strict=True
+    ):
+        assert rows == lazy_rows
+        np.testing.assert_array_equal(values, lazy_values)
+
+
+@pytest.mark.parametrize("n_chunk", [7, 16, 60])
+@pytest.mark.parametrize("scheduler", ["threads", "sync"])
+def test_lazy_data_have_the_blocks_of_data_in_memory(n_chunk, scheduler):
+    import dask
+
+    columns = np.array([9, 2, 5])
+    some_rows = np.flatnonzero(np.arange(N_SAMPLES) % 3)
+    lazy = profiles(values(), n_chunk)
+    assert is_lazy(lazy)
+    with dask.config.set(scheduler=scheduler):
+        for rows in (None, some_rows):
+            same(
+                blocks_of(profiles(values()), columns, rows=rows),
+                blocks_of(lazy, columns, rows=rows),
+            )
+    expected = values().toarray()[np.ix_(some_rows, columns)]
+    seen = blocks_of(lazy, columns, rows=some_rows)
+    np.testing.assert_array_equal(
+        np.concatenate([block for _, block in seen]), expected
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Variable names are not unique")
+def test_genes_of_one_name_and_several_objects_are_read_lazily():
+    genes = ["a", "b", "a", *(f"g{j}" for j in range(N_GENES - 3))]
+    plain = profiles(values(), None, genes).unique_genes()
+    lazy = profiles(values(), 20, genes).unique_genes()
+    assert is_lazy(lazy)
+    same(blocks_of(plain), blocks_of(lazy))
+    adata = anndata.AnnData(values())
+    lazy = anndata.AnnData(array.from_array(values().toarray(), chunks=(20, 5)))
+    both = joined_profiles_of([lazy, lazy])
+    assert is_lazy(both)
+    assert not is_lazy(joined_profiles_of([lazy, adata]))
+    plain = joined_profiles_of([adata, adata])
+    rows = np.arange(5, 90)
+    same(blocks_of(plain, rows=rows), blocks_of(both, rows=rows))
+
+
+def test_an_error_names_the_samples_of_its_block():
+    for data in (profiles(values()), profiles(values(), 20)):
+        with pytest.raises(DataError, match="adata, samples 17 to 32: a value is mis"):
+            run_pass(data, [Seen(fail_at=16)], size=16)
+
+
+def test_lazy_groups_are_given_to_the_scheduler_some_at_a_time(monkeypatch):
+    monkeypatch.setattr(passes, "_LEAST_TOGETHER", 2)
+    monkeypatch.setattr(passes, "_PER_THREAD", 0)
+    import dask.base
+
+    calls = []
+    compute = dask.base.compute
+    in_memory = Seen()
+    run_pass(profiles(values()), [in_memory], size=10)
+    monkeypatch.setattr(
+        dask.base, "compute", lambda *tasks: calls.append(len(tasks)) or compute(*tasks)
+    )
+    seen = Seen()
+    run_pass(profiles(values(), 10), [seen], size=10)
+    assert [rows for rows, _ in seen.blocks] == [rows for rows, _ in in_memory.blocks]
+    assert calls == [2, 2, 1]
+
+
+def test_groups_of_blocks_are_folded_and_merged_in_one_order():
+    for data in (profiles(values()), profiles(values(), 20)):
+        seen = Seen()
+        counted: dict[int, int] = {}
+        run_pass(data, [seen], size=10, together=3, progress=counted.__setitem__)
+        assert seen.order == "((0+10)+20)|(30+40)"
+        assert counted == {30: 50, 50: 50}
+
+
+def test_several_accumulators_share_a_pass():
+    seen, others = Seen(), Seen()
+    run_pass(profiles(values()), [seen, others], size=16)
+    same(seen.blocks, others.blocks)
+
+
+@pytest.mark.filterwarnings("ignore:.*sharding")
+@pytest.mark.parametrize("shards", [None, 40])
+def test_entries_of_a_zarr_array_are_unpacked_once_per_chunk(shards, tmp_path):
+    zarr = pytest.importorskip("zarr", "3")
+    from optirank.io.chunks import ZarrEntries
+
+    values = np.arange(137)
+    array = zarr.create_array(
+        str(tmp_path / "a"), data=values, chunks=(10,), shards=shards and (shards,)
+    )
+    entries = ZarrEntries(array)
+    reads = []
+
+    class Counted:
+        chunks = array.chunks
+        dtype = array.dtype
+        shape = array.shape
+
+        def __getitem__(self, rows):
+            reads.append(rows)
+            return array[rows]
+
+    counted = ZarrEntries(Counted())
+    for start, stop in (
+        (0, 3),
+        (3, 10),
+        (8, 31),
+        (31, 39),
+        (39, 137),
+        (5, 5),
+        (90, 95),
+    ):
+        np.testing.assert_array_equal(entries[start:stop], values[start:stop])
+        np.testing.assert_array_equal(counted[start:stop], values[start:stop])
+    expected = [(0, 10), (10, 40), (40, 137), (90, 100)]
+    assert [(rows.start, rows.stop) for rows in reads] == expected
