@@ -36,7 +36,7 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
         Size of the reference set: a float in (0, 1] is a fraction of the genes, an int
         a count.
     l1, l2, ties, tol, max_iter, class_weight, n_jobs, verbose
-        As in :class:`RankLogisticRegression`.
+        As in :class:`~optirank.RankLogisticRegression`.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ class SingleCellNetClassifier(PairClassifier):
     """SingleCellNet (SCN): a random forest on the order of pairs of genes.
 
     Genes are selected by their correlation with the label
-    (:class:`~optirank.preprocessing.SingleCellNetGenes`, `n_top_genes` each way). Every
+    (``SingleCellNetGenes``, `n_top_genes` each way). Every
     ordered pair (a, b) of selected genes is a binary feature, ``x_a > x_b``; the
     `n_top_pairs` features of highest correlation with the label are kept. With more
     than two classes both choices are made for each class against the rest, among the
