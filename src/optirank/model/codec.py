@@ -107,8 +107,16 @@ def _single(kind: Any, value: Any, where: str) -> Any:
         return float(value)
     if kind in (str, int, bool, type(None)) and type(value) is kind:
         return value
-    is_array = get_origin(kind) is np.ndarray and isinstance(value, list)
+    is_array = _is_array_type(kind) and isinstance(value, list)
     if is_array and all(type(item) in (int, float) for item in value):
         return np.array(value, dtype=float)
     expected = kind.__name__ if get_origin(kind) is None else "a list of the right type"
     raise ValueError(f"{where} is of type {type(value).__name__}, not {expected}")
+
+
+def _is_array_type(kind: Any) -> bool:
+    """Whether a type is an array of NumPy, also where its NDArray is an alias of Python
+    3.12 and newer, as from NumPy 2.5 on.
+    """
+    origin = get_origin(kind)
+    return np.ndarray in (origin, get_origin(getattr(origin, "__value__", None)))
