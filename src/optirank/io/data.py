@@ -193,7 +193,7 @@ def matrix_of(adata: AnnData) -> Any:
 def used_features(adata: AnnData) -> NDArray[np.bool_]:
     """Mask of the features that are genes in use."""
     if USED in adata.var:
-        return adata.var[USED].to_numpy(dtype=bool)
+        return np.array(adata.var[USED], dtype=bool)
     return np.ones(adata.n_vars, dtype=bool)
 
 
