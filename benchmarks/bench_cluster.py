@@ -113,12 +113,13 @@ def write_model(path: Path) -> None:
     import pandas as pd
 
     import optirank
-    from optirank.io.data import ExpressionData
+    from optirank.io.data import make_profiles
     from optirank.workflow.train import TrainingOptions, train
 
     X, genes, types = training_cells()
     names = np.array([f"cell {k}" for k in range(len(types))], dtype=object)
-    data = ExpressionData(X, genes, names, pd.DataFrame({"type": types}))
+    obs = pd.DataFrame({"type": types}, index=names)
+    data = make_profiles(X, obs, pd.DataFrame(index=genes))
     options = TrainingOptions(label="type", n_genes=N_PANEL, n_jobs=1)
     optirank.save(train(data, options).model, path, overwrite=True)
 
@@ -126,19 +127,20 @@ def write_model(path: Path) -> None:
 _READ = """
 import os, sys, time
 import numpy as np
-from optirank.io.reading import open_expression
+from optirank.io.blocks import blocks
+from optirank.io.reading import open_file
 from optirank.model import load
 
 path, model, first, last, go = sys.argv[1:]
-with open_expression(path, matrix_only=True) as opened:
+with open_file(path) as opened:
     genes = load(model).genes
-    next(opened.blocks(genes, 100))
+    next(blocks(opened, genes, 100))
     print("everything is loaded", flush=True)
     while not os.path.exists(go):
         time.sleep(0.01)
     start = time.time()
     cpu = time.process_time()
-    for block in opened.blocks(genes, 1000, np.arange(int(first), int(last))):
+    for block in blocks(opened, genes, 1000, np.arange(int(first), int(last))):
         pass
 print(start, time.time(), time.process_time() - cpu)
 """

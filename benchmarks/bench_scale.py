@@ -159,8 +159,8 @@ def accuracy(model: Path, query: Path) -> float:
     from optirank.datasets import read_expression
 
     data = read_expression(query)
-    predicted = load(model).predict(data.X, data.gene_names)
-    return balanced_accuracy(data.labels("cell_type").to_numpy(), predicted)
+    predicted = load(model).predict(data.X, data.var_names)
+    return balanced_accuracy(data.obs["cell_type"].to_numpy(), predicted)
 
 
 def main() -> None:

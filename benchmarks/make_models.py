@@ -27,18 +27,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 from model_rivals import JudgedScores, baselines_of, rivals_of_set
 from studies import header
 
 import optirank
 from optirank._util.files import write_text
-from optirank.io.data import DataError, ExpressionData
-from optirank.io.joined import FILE_COLUMN, JoinedProfiles
+from optirank.io.data import DataError, duplicates, source_of
+from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.reading import read_expression
 from optirank.model.card import Card, JudgedSet
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, TrainingResult, class_counts, train
 from optirank.workflow.usable import MIN_CLASS
+from optirank_lab.data.profiles import changed, merged_genes
 from optirank_lab.data.registry import data_folder, find_entry
 
 if TYPE_CHECKING:
@@ -147,7 +149,7 @@ def make(name: str, recipe: dict, data: Path) -> Candidate:
     others = [restricted(other, classes) for other in others]
     several = len(parts) > 1
     result = train(
-        JoinedProfiles(parts) if several else parts[0],
+        join(parts) if several else parts,
         TrainingOptions(
             label=LABEL,
             batch=FILE_COLUMN if several else None,
@@ -169,9 +171,9 @@ def make(name: str, recipe: dict, data: Path) -> Candidate:
 
 
 def judgeable(
-    studies: Sequence[ExpressionData],
-    others: Sequence[ExpressionData],
-    parts: Sequence[ExpressionData],
+    studies: Sequence[AnnData],
+    others: Sequence[AnnData],
+    parts: Sequence[AnnData],
 ) -> list[str]:
     """The classes of the training sets that a set without a part in it can judge.
 
@@ -194,13 +196,13 @@ def judgeable(
     return classes
 
 
-def sample_numbers(data: ExpressionData) -> dict[str, int]:
+def sample_numbers(data: AnnData) -> dict[str, int]:
     """Samples of each class."""
     counted = data.obs[LABEL].dropna().value_counts()
     return {str(label): int(number) for label, number in counted.items()}
 
 
-def restricted(data: ExpressionData, classes: Sequence[str]) -> ExpressionData:
+def restricted(data: AnnData, classes: Sequence[str]) -> AnnData:
     """The same samples, without the labels of other classes."""
     labels = data.obs[LABEL]
     return replace(
@@ -208,26 +210,24 @@ def restricted(data: ExpressionData, classes: Sequence[str]) -> ExpressionData:
     )
 
 
-def read_set(data: Path, name: str, recipe: dict | None = None) -> ExpressionData:
+def read_set(data: Path, name: str, recipe: dict | None = None) -> AnnData:
     """A data set with the labels of a recipe; None where a sample's label is none
     of them.
     """
     found = read_expression(data / f"{name}.h5ad", label=LABEL)
     # Symbols that one package made unique by an Ensembl identifier
-    genes = [re.sub(r"_ENSG\d+$", "", str(gene)) for gene in found.gene_names]
+    genes = [re.sub(r"_ENSG\d+$", "", str(gene)) for gene in found.var_names]
     labels = found.obs[LABEL].astype(str).to_numpy(dtype=object)
     if recipe is not None and "labels" in recipe:
         names = recipe["labels"]
         labels = np.array([names.get(label) for label in labels], dtype=object)
     obs = found.obs.assign(**{LABEL: labels})
-    renamed = replace(
-        found, gene_names=np.array(genes, dtype=object), obs=obs, source=name
-    )
-    return renamed.merge_duplicates("sum") if renamed.duplicated_genes else renamed
+    renamed = changed(found, genes=genes, obs=obs, source=name)
+    return merged_genes(renamed, "sum") if duplicates(renamed.var_names) else renamed
 
 
 def left_out_scores(
-    result: TrainingResult, parts: Sequence[ExpressionData]
+    result: TrainingResult, parts: Sequence[AnnData]
 ) -> list[JudgedScores]:
     """Scores of each training set by the model of the others."""
     if len(parts) < 2:
@@ -236,8 +236,8 @@ def left_out_scores(
     columns = [name for name in held_out if name.startswith("score_")]
     judged = []
     for part in parts:
-        rows = held_out[held_out["source"] == part.source]
-        place = pd.Index(part.sample_names).get_indexer(rows["sample"])
+        rows = held_out[held_out["source"] == source_of(part)]
+        place = pd.Index(part.obs_names).get_indexer(rows["sample"])
         scores = rows[columns].to_numpy()
         predicted = rows["predicted"].to_numpy().astype(str)
         model = result.model
@@ -249,12 +249,12 @@ def left_out_scores(
     return judged
 
 
-def other_scores(model: Model, others: Sequence[ExpressionData]) -> list[JudgedScores]:
+def other_scores(model: Model, others: Sequence[AnnData]) -> list[JudgedScores]:
     """Scores of sets that had no part in training."""
     judged = []
     for other in others:
         rows = np.flatnonzero(other.obs[LABEL].notna().to_numpy())
-        predictor = model.bind([str(gene) for gene in other.gene_names])
+        predictor = model.bind([str(gene) for gene in other.var_names])
         scores = predictor.scores(other.X[rows])
         labels = label_profiles(other, model)
         predicted = labels.classes[labels.chosen[rows]].astype(str)
@@ -268,7 +268,7 @@ def other_scores(model: Model, others: Sequence[ExpressionData]) -> list[JudgedS
 
 
 def complete_card(
-    result: TrainingResult, recipe: dict, others: Sequence[ExpressionData]
+    result: TrainingResult, recipe: dict, others: Sequence[AnnData]
 ) -> Card:
     """The card of the model with all sets that judge it, and the terms of their use."""
     model = result.model
@@ -297,7 +297,7 @@ def complete_card(
     )
 
 
-def judged_set(model: Model, other: ExpressionData) -> JudgedSet:
+def judged_set(model: Model, other: AnnData) -> JudgedSet:
     """How a set that had no part in training was labelled, whatever genes it lacks."""
     labels = label_profiles(other, model)
     known = other.obs[LABEL].notna().to_numpy()
@@ -307,15 +307,15 @@ def judged_set(model: Model, other: ExpressionData) -> JudgedSet:
     if labels.missing:
         missing = f"; lacks {len(labels.missing)} of {labels.record['n_genes']} genes"
     return JudgedSet(
-        name=other.source,
+        name=source_of(other),
         classes=class_counts(truth, predicted, model.classes),
-        platform=platform_of(other.source) + missing,
+        platform=platform_of(source_of(other)) + missing,
         left_out=False,
-        terms=terms_of(other.source),
+        terms=terms_of(source_of(other)),
     )
 
 
-def unknown_types_of(model: Model, other: ExpressionData) -> str:
+def unknown_types_of(model: Model, other: AnnData) -> str:
     """How many samples of unknown types, and of known ones, lose their label."""
     known = other.obs[LABEL].notna().to_numpy()
     if known.all():
@@ -324,7 +324,7 @@ def unknown_types_of(model: Model, other: ExpressionData) -> str:
     withheld = label_profiles(other, model, options).withheld
     return (
         f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {withheld[~known].sum()} "
-        f"of {(~known).sum()} samples of other types in {other.source}, and "
+        f"of {(~known).sum()} samples of other types in {source_of(other)}, and "
         f"{withheld[known].sum()} of {known.sum()} of known ones"
     )
 

@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 from scipy import sparse
 from scipy.stats import rankdata
 
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.scales import value_scale
+from optirank.io.data import source_of
 from optirank.panel.candidates import ClassSums
 from optirank.panel.sources import places_in_sample
 from optirank.ranks.scoring import by_class
@@ -35,7 +37,6 @@ from optirank_lab.benchmark.sets import Set, log_values
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.io.data import ExpressionData
 
 LABEL = "cell_type"
 MODEL = "model"
@@ -49,7 +50,7 @@ _GENES = 300  # that may be the best one of a class
 class JudgedScores:
     """Scores of a set by a model that had not seen it."""
 
-    data: ExpressionData
+    data: AnnData
     rows: NDArray  # positions of the samples that are judged
     classes: NDArray
     scores: NDArray  # (rows, 1 or classes)
@@ -63,11 +64,9 @@ class JudgedScores:
         return self.data.obs[LABEL].to_numpy()[self.rows].astype(str)
 
 
-def rivals_of_set(
-    judged: JudgedScores, parts: Sequence[ExpressionData]
-) -> pd.DataFrame:
+def rivals_of_set(judged: JudgedScores, parts: Sequence[AnnData]) -> pd.DataFrame:
     """Accuracy and AUC of the model and its rivals on one set."""
-    training = [part for part in parts if part.source != judged.data.source]
+    training = [part for part in parts if source_of(part) != source_of(judged.data)]
     genes = common_genes([*training, judged.data])
     matrices = [labelled_matrix(part, genes) for part in training]
     X = sparse.vstack([matrix for matrix, _ in matrices]).tocsr()
@@ -94,7 +93,7 @@ def rivals_of_set(
         rows.append((method, "", balanced_accuracy(truth, nearest.predict(cut)), auc))
     rows.append((ONE_GENE, names, np.nan, single))
     table = pd.DataFrame(rows, columns=["method", "genes", "balanced_accuracy", "auc"])
-    table.insert(0, "set", judged.data.source)
+    table.insert(0, "set", source_of(judged.data))
     table.insert(1, "in_training", "yes" if judged.left_out else "no")
     return table
 
@@ -127,20 +126,20 @@ def baselines_of(rivals: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def common_genes(parts: Sequence[ExpressionData]) -> list[str]:
+def common_genes(parts: Sequence[AnnData]) -> list[str]:
     """The genes that all sets have, in the order of the first."""
-    shared = set.intersection(*(set(map(str, part.gene_names)) for part in parts))
-    return [gene for gene in map(str, parts[0].gene_names) if gene in shared]
+    shared = set.intersection(*(set(map(str, part.var_names)) for part in parts))
+    return [gene for gene in map(str, parts[0].var_names) if gene in shared]
 
 
-def columns_of(data: ExpressionData, genes: list[str]) -> sparse.csr_matrix:
+def columns_of(data: AnnData, genes: list[str]) -> sparse.csr_matrix:
     """The values of some genes."""
-    place = pd.Index(map(str, data.gene_names)).get_indexer(genes)
+    place = pd.Index(map(str, data.var_names)).get_indexer(genes)
     return sparse.csr_matrix(sparse.csc_matrix(data.X)[:, place])
 
 
 def labelled_matrix(
-    data: ExpressionData, genes: list[str]
+    data: AnnData, genes: list[str]
 ) -> tuple[sparse.csr_matrix, NDArray]:
     """Values and labels of the samples that have one."""
     labels = data.obs[LABEL]

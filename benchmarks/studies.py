@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 from joblib import Parallel, delayed
 from scipy import sparse
 from tables import RESULTS
 
 from optirank._util.files import write_text
 from optirank._util.workers import one_blas_thread
-from optirank.datasets import ExpressionData
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, train
 from optirank_lab.benchmark import curve
@@ -30,6 +30,7 @@ from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.sets import dense
 from optirank_lab.benchmark.splits import at_most
 from optirank_lab.benchmark.tasks import find_pairs
+from optirank_lab.data.profiles import made
 from optirank_lab.data.registry import data_folder
 
 if TYPE_CHECKING:
@@ -168,13 +169,13 @@ def trained(reference: Set, n_genes: int = 100, per_class: int | None = None) ->
     return train(data, TrainingOptions(label="label", n_genes=n_genes, n_jobs=1)).model
 
 
-def profiles_of(samples: Set) -> ExpressionData:
+def profiles_of(samples: Set) -> AnnData:
     """A set as training and prediction read it; its labels are in the column label."""
     names = np.array([f"s{k}" for k in range(len(samples.labels))], dtype=object)
     obs = pd.DataFrame({"label": samples.labels}, index=names)
     genes = np.asarray(samples.genes, dtype=object)
     X = sparse.csr_matrix(samples.raw)
-    return ExpressionData(X, genes, names, obs, samples.name)
+    return made(X, genes, obs, samples.name)
 
 
 def labelled(model: Model, query: Set, **options: Any) -> Labels:

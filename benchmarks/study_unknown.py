@@ -124,7 +124,7 @@ def class_row(model: Model, query: Set, left_out: str) -> dict:
 def wrong_tissue_row(model: Model, query: Set, path: Path) -> dict:
     """What happens to samples of another tissue, beside those of the query."""
     other = read_expression(path)
-    row = {"other": path.stem, "n_query": len(query.labels), "n_other": other.n_samples}
+    row = {"other": path.stem, "n_query": len(query.labels), "n_other": other.n_obs}
     try:
         given = label_profiles(other, model, PredictOptions(unknown_rate=RATE))
     except ValueError as error:

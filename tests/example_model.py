@@ -8,20 +8,21 @@ import functools
 
 import anndata
 import pandas as pd
+from anndata import AnnData
 
-from optirank.datasets import ExpressionData
 from optirank.datasets.example import make_example
 from optirank.model import Model
 from optirank.workflow.train import TrainingOptions, TrainingResult, train
+from profiles import take_genes
 
 N_QUERY = 60
 LABEL = "cell_type"
 
 
 @functools.cache
-def _pair() -> tuple[ExpressionData, ExpressionData]:
+def _pair() -> tuple[AnnData, AnnData]:
     reference, query = make_example(150, N_QUERY)
-    return reference.select_genes(reference.gene_names[:200]), query
+    return take_genes(reference, reference.var_names[:200]), query
 
 
 @functools.cache
@@ -36,23 +37,23 @@ def training_result() -> TrainingResult:
     return _result()
 
 
-def reference_set() -> ExpressionData:
+def reference_set() -> AnnData:
     """The labelled profiles that the model was trained on."""
     return _pair()[0]
 
 
-def trained_example() -> tuple[Model, ExpressionData]:
+def trained_example() -> tuple[Model, AnnData]:
     """The model, and the query; the query lacks a few genes of the reference."""
     return _result().model, _pair()[1]
 
 
-def as_anndata(data: ExpressionData, storage: str = "csr") -> anndata.AnnData:
+def as_anndata(data: AnnData, storage: str = "csr") -> anndata.AnnData:
     """The data as an AnnData, with a column of clusters and one of other gene names."""
     X = {"csr": data.X.tocsr, "csc": data.X.tocsc, "dense": data.X.toarray}[storage]()
     obs = data.obs.astype("category")
     obs["leiden"] = pd.Categorical([str(k % 4) for k in range(len(obs))])
     var = pd.DataFrame(
-        {"code": [f"code{j}" for j in range(data.n_genes)]}, index=data.gene_names
+        {"code": [f"code{j}" for j in range(data.n_vars)]}, index=data.var_names
     )
     return anndata.AnnData(X, obs=obs, var=var, layers={"double": X * 2})
 

@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from optirank.datasets import ExpressionData
+from optirank.io.data import text_column
+from profiles import made
 
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")),
@@ -26,7 +27,7 @@ NAMES = st.text(
 
 
 @st.composite
-def expression(draw, names=NAMES) -> ExpressionData:
+def expression(draw, names=NAMES) -> anndata.AnnData:
     n, d = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     numbers = draw(
         st.sampled_from(
@@ -41,13 +42,13 @@ def expression(draw, names=NAMES) -> ExpressionData:
     return make(X, genes, samples, labels)
 
 
-def make(X, genes=None, samples=None, labels=None) -> ExpressionData:
+def make(X, genes=None, samples=None, labels=None) -> anndata.AnnData:
     n, d = X.shape
     genes = np.array(genes or [f"G{j}" for j in range(d)], dtype=object)
     samples = np.array(samples or [f"s{i}" for i in range(n)], dtype=object)
     labels = labels or ["alpha", "beta"] * n
     obs = pd.DataFrame({"cell_type": labels[:n]}, index=pd.Index(samples))
-    return ExpressionData(X, genes, samples, obs)
+    return made(X, genes, obs)
 
 
 def dense(X) -> np.ndarray:
@@ -55,62 +56,64 @@ def dense(X) -> np.ndarray:
 
 
 def assert_equal(
-    read: ExpressionData, written: ExpressionData, labels: bool = True
+    read: anndata.AnnData, written: anndata.AnnData, labels: bool = True
 ) -> None:
     np.testing.assert_array_equal(dense(read.X), dense(written.X))
-    assert list(read.gene_names) == list(written.gene_names)
-    assert list(read.sample_names) == list(written.sample_names)
+    assert list(read.var_names) == list(written.var_names)
+    assert list(read.obs_names) == list(written.obs_names)
     if labels:
-        assert list(read.labels("cell_type")) == list(written.labels("cell_type"))
+        assert labels_of(read) == labels_of(written)
 
 
-def to_anndata(data: ExpressionData, storage: str = "csr") -> anndata.AnnData:
+def labels_of(data: anndata.AnnData) -> list[str]:
+    return text_column(data.obs, "cell_type", "these data").tolist()
+
+
+def to_anndata(data: anndata.AnnData, storage: str = "csr") -> anndata.AnnData:
     X = {"csr": sp.csr_matrix, "csc": sp.csc_matrix, "dense": dense}[storage](data.X)
     var = pd.DataFrame(
-        {"ensembl": [f"ENSG{j}" for j in range(data.n_genes)]}, index=data.gene_names
+        {"ensembl": [f"ENSG{j}" for j in range(data.n_vars)]}, index=data.var_names
     )
     return anndata.AnnData(X, obs=data.obs.copy(), var=var, layers={"double": X * 2})
 
 
-def write_rows(data: ExpressionData, path: Path) -> Path:
+def write_rows(data: anndata.AnnData, path: Path) -> Path:
     """Write a CSV table with genes in rows."""
-    frame = pd.DataFrame(dense(data.X).T, data.gene_names, data.sample_names)
+    frame = pd.DataFrame(dense(data.X).T, data.var_names, data.obs_names)
     frame.to_csv(path, index_label="gene")
     return path
 
 
-def write_tenx_folder(data: ExpressionData, folder: Path, version: int = 3) -> Path:
+def write_tenx_folder(data: anndata.AnnData, folder: Path, version: int = 3) -> Path:
     folder.mkdir(exist_ok=True)
     matrix = sp.coo_matrix(dense(data.X).T)
-    rows = [f"ENSG{j}\t{name}" for j, name in enumerate(data.gene_names)]
+    rows = [f"ENSG{j}\t{name}" for j, name in enumerate(data.var_names)]
     if version == 3:
         with gzip.open(folder / "matrix.mtx.gz", "wb") as file:
             scipy.io.mmwrite(file, matrix, symmetry="general")
         _gzip(folder / "features.tsv.gz", [f"{row}\tGene Expression" for row in rows])
-        _gzip(folder / "barcodes.tsv.gz", data.sample_names)
+        _gzip(folder / "barcodes.tsv.gz", data.obs_names)
     else:
         scipy.io.mmwrite(folder / "matrix.mtx", matrix, symmetry="general")
         (folder / "genes.tsv").write_text("\n".join(rows) + "\n")
-        (folder / "barcodes.tsv").write_text("\n".join(data.sample_names) + "\n")
+        (folder / "barcodes.tsv").write_text("\n".join(data.obs_names) + "\n")
     return folder
 
 
 def write_tenx_h5(
-    data: ExpressionData, path: Path, version: int = 3, antibodies: int = 0
+    data: anndata.AnnData, path: Path, version: int = 3, antibodies: int = 0
 ) -> Path:
     X = sp.csr_matrix(dense(data.X))
     if antibodies:
-        X = sp.csr_matrix(
-            np.hstack([np.ones((data.n_samples, antibodies)), dense(data.X)])
-        )
-    names = [*[f"AB{k}" for k in range(antibodies)], *data.gene_names]
-    kinds = ["Antibody Capture"] * antibodies + ["Gene Expression"] * data.n_genes
+        X = sp.csr_matrix(np.hstack([np.ones((data.n_obs, antibodies)), dense(data.X)]))
+    names = [*[f"AB{k}" for k in range(antibodies)], *data.var_names]
+    kinds = ["Antibody Capture"] * antibodies + ["Gene Expression"] * data.n_vars
     ids = [f"ENSG{j}" for j in range(len(names))]
     with h5py.File(path, "w") as file:
         group = file.create_group("matrix" if version == 3 else "GRCh38")
         group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
         group["shape"] = X.shape[::-1]
-        group["barcodes"] = [str(name).encode() for name in data.sample_names]
+        group["barcodes"] = [str(name).encode() for name in data.obs_names]
         if version == 3:
             features = group.create_group("features")
             features["id"] = [name.encode() for name in ids]

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from anndata import AnnData
 
-from optirank.io.data import ExpressionData
 from optirank.io.reading import write_h5ad
 from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.data.profiles import made
 
 # The names of sets of built-in tasks, so that the command finds tasks in their folder.
 FIRST, SECOND, THIRD = "nki_er", "vdx_er", "expo_er"
@@ -45,7 +46,7 @@ def make_set(
     classes: tuple[str, ...] = ("a", "b", "c"),
     *,
     shift: float = 0.0,
-) -> ExpressionData:
+) -> AnnData:
     """Counts in which each class has genes of its own; ``shift`` scales the last
     ten genes.
     """
@@ -59,7 +60,7 @@ def make_set(
     obs = pd.DataFrame({"cell_type": labels, "dataset": name, "platform": name})
     genes = np.array([f"gene{j}" for j in range(n_genes)], dtype=object)
     samples = np.array([f"{name}{i}" for i in range(n)], dtype=object)
-    return ExpressionData(X, genes, samples, obs)
+    return made(X, genes, obs.set_axis(samples), "these data")
 
 
 def write_sets(folder: Path) -> Path:

@@ -105,6 +105,7 @@ def train(
     from optirank._util.flags import among
     from optirank._util.progress import progress_bar
     from optirank._util.workers import worker_count
+    from optirank.io.data import raw_genes, used_names
     from optirank.io.objects import labelled_profiles
     from optirank.workflow.options import TrainingOptions
     from optirank.workflow.train import train as run
@@ -122,12 +123,13 @@ def train(
         if verbose:
             print(line)
 
-    raw_genes = getattr(profiles, "raw_gene_names", None)
-    if raw_genes is not None and len(raw_genes) > len(profiles.gene_names):
-        say(
-            f"adata.raw has {len(raw_genes)} genes, X has {len(profiles.gene_names)}: "
-            "use_raw=True trains on adata.raw"
-        )
+    for part in profiles:
+        n_raw, n_genes_of_x = len(raw_genes(part)), len(used_names(part))
+        if n_raw > n_genes_of_x:
+            say(
+                f"adata.raw has {n_raw} genes, X has {n_genes_of_x}: use_raw=True "
+                "trains on adata.raw"
+            )
     shown = ("label", "batch", "n_genes", "method", "target_error", "layer", "use_raw")
     call = ", ".join(f"{name}={given[name]!r}" for name in shown if given[name])
     with progress_bar("training", shown=None if verbose else False) as bar:

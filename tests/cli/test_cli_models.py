@@ -30,6 +30,7 @@ from optirank.cli.app import app
 from optirank.cli.common import BAD_INPUT, INTERRUPTED
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
+from profiles import take_genes, take_samples
 
 QUERY, MODEL = "query.h5ad", "model.optirank"
 TRAIN = ("train", "reference.h5ad", "--label", "cell_type", "--genes", 20, "--jobs", 1)
@@ -58,7 +59,7 @@ def folder(tmp_path, monkeypatch):
     write_h5ad(reference, tmp_path / "reference.h5ad")
     write_table(reference, tmp_path / "reference.csv")
     write_table(query, tmp_path / "query.csv")
-    (tmp_path / "genes.txt").write_text("\n".join(map(str, reference.gene_names[:60])))
+    (tmp_path / "genes.txt").write_text("\n".join(map(str, reference.var_names[:60])))
     (tmp_path / "kept.csv").write_text("of somebody else")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -112,14 +113,14 @@ def test_tables_lists_and_queries_at_training(folder):
     genes = panel_names(load("m.optirank"))
     assert "CD3E" in genes
     assert len(genes) == 15
-    assert set(genes) <= set(reference_set().gene_names[:60]) - {"CD4", "CD8A"}
+    assert set(genes) <= set(reference_set().var_names[:60]) - {"CD4", "CD8A"}
 
 
 def test_several_files_are_held_out_in_turn(folder):
     reference = reference_set()
-    half = np.arange(reference.n_samples) % 2 == 0
+    half = np.arange(reference.n_obs) % 2 == 0
     for name, rows in (("one", half), ("two", ~half)):
-        write_h5ad(reference.select_samples(rows), folder / f"{name}.h5ad")
+        write_h5ad(take_samples(reference, rows), folder / f"{name}.h5ad")
     options = ("--label", "cell_type", "--genes", 20, "-o", "m.optirank", "--jobs", 1)
     done = good("train", "one.h5ad", "two.h5ad", *options, "--report", "page.html")
     assert "2 folds" in done.stdout
@@ -205,7 +206,7 @@ def test_quiet_prints_errors_alone(folder):
     reference = reference_set()
     mine = reference.labels("cell_type").to_numpy() == "b cell"
     write_h5ad(
-        reference.select_samples(~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad"
+        take_samples(reference, ~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad"
     )
     command = ("train", "few.h5ad", *TRAIN[2:], "-o", "m.optirank")
     assert "Warning: classes of fewer than 10 samples" in good(*command).stderr
@@ -238,7 +239,7 @@ def test_a_model_is_described_and_a_label_explained(folder):
     assert "30 genes of 200" in done.stdout
     assert "sensitivity" in done.stdout
     assert "When genes are missing" in done.stdout
-    sample = trained_example()[1].sample_names[0]
+    sample = trained_example()[1].obs_names[0]
     done = good("inspect", MODEL, QUERY, "--explain", sample)
     assert sample in done.stdout
     assert "contribution" in done.stdout
@@ -285,10 +286,10 @@ def test_bad_input_ends_with_2_and_one_line(arguments, message, folder):
 
 def test_missing_genes_come_with_commands_that_can_be_pasted(folder):
     model, query = trained_example()
-    panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
+    panel = [gene for gene in panel_names(model) if gene in set(query.var_names)]
     gone = set(panel[1:])
-    kept = [gene for gene in query.gene_names if gene not in gone]
-    as_anndata(query.select_genes(kept)).write_h5ad("few.h5ad")
+    kept = [gene for gene in query.var_names if gene not in gone]
+    as_anndata(take_genes(query, kept)).write_h5ad("few.h5ad")
     made_by = "optirank train reference.h5ad --out old.optirank --label cell_type --exclude 'CD*'"
     card = replace(model.card, source="reference.h5ad", command=made_by)
     save(replace(model, card=card), MODEL, overwrite=True)

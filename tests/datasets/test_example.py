@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestCentroid
 from expression_files import assert_equal
 from optirank.datasets import DataError, read_expression
 from optirank.datasets.example import ONLY_ONE_PLATFORM, make_example, write_example
+from profiles import take_genes
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +21,11 @@ def pair():
 
 def test_the_pair_shares_its_types_and_most_of_its_genes(pair):
     reference, query = pair
-    assert reference.n_samples == 500
-    assert query.n_samples == 400
+    assert reference.n_obs == 500
+    assert query.n_obs == 400
     assert set(reference.labels("cell_type")) == set(query.labels("cell_type"))
-    assert len(set(reference.gene_names) - set(query.gene_names)) == ONLY_ONE_PLATFORM
-    assert len(set(query.gene_names) - set(reference.gene_names)) == ONLY_ONE_PLATFORM
+    assert len(set(reference.var_names) - set(query.var_names)) == ONLY_ONE_PLATFORM
+    assert len(set(query.var_names) - set(reference.var_names)) == ONLY_ONE_PLATFORM
     for data in pair:
         assert not data.duplicated_genes
         assert set(data.obs) == {"cell_type", "dataset", "platform"}
@@ -41,9 +42,9 @@ def test_the_seed_decides():
 
 
 def test_a_classifier_works_on_the_other_platform_but_not_perfectly(pair):
-    query_genes = set(pair[1].gene_names)
-    common = [gene for gene in pair[0].gene_names if gene in query_genes]
-    reference, query = (data.select_genes(common) for data in pair)
+    query_genes = set(pair[1].var_names)
+    common = [gene for gene in pair[0].var_names if gene in query_genes]
+    reference, query = (take_genes(data, common) for data in pair)
     ranks = [
         rankdata(data.X.toarray(), axis=1) / len(common) for data in (reference, query)
     ]

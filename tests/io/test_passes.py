@@ -7,10 +7,13 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from optirank.io import passes
-from optirank.io.data import DataError
-from optirank.io.objects import joined_profiles_of, profiles_of
-from optirank.io.passes import is_lazy, run_pass
+from optirank.io import cluster as dask_module
+from optirank.io.blocks import unique_genes
+from optirank.io.data import DataError, matrix_of
+from optirank.io.joining import join
+from optirank.io.objects import profiles_of
+from optirank.io.passes import run_pass
+from optirank.io.stored import is_lazy
 
 anndata = pytest.importorskip("anndata")
 array = pytest.importorskip("dask.array")
@@ -55,9 +58,9 @@ class Seen:
         return self.blocks
 
 
-def blocks_of(data, columns=None, **options):
+def blocks_of(data, genes=None, **options):
     seen = Seen()
-    run_pass(data, [seen], columns, size=16, **options)
+    run_pass(data, [seen], genes, size=16, **options)
     return seen.result()
 
 
@@ -75,18 +78,18 @@ def same(blocks, lazy_blocks):
 def test_lazy_data_have_the_blocks_of_data_in_memory(n_chunk, scheduler):
     import dask
 
-    columns = np.array([9, 2, 5])
+    genes = ["g9", "g2", "g5"]
     some_rows = np.flatnonzero(np.arange(N_SAMPLES) % 3)
     lazy = profiles(values(), n_chunk)
-    assert is_lazy(lazy)
+    assert is_lazy(matrix_of(lazy))
     with dask.config.set(scheduler=scheduler):
         for rows in (None, some_rows):
             same(
-                blocks_of(profiles(values()), columns, rows=rows),
-                blocks_of(lazy, columns, rows=rows),
+                blocks_of(profiles(values()), genes, rows=rows),
+                blocks_of(lazy, genes, rows=rows),
             )
-    expected = values().toarray()[np.ix_(some_rows, columns)]
-    seen = blocks_of(lazy, columns, rows=some_rows)
+    expected = values().toarray()[np.ix_(some_rows, [9, 2, 5])]
+    seen = blocks_of(lazy, genes, rows=some_rows)
     np.testing.assert_array_equal(
         np.concatenate([block for _, block in seen]), expected
     )
@@ -95,18 +98,18 @@ def test_lazy_data_have_the_blocks_of_data_in_memory(n_chunk, scheduler):
 @pytest.mark.filterwarnings("ignore:Variable names are not unique")
 def test_genes_of_one_name_and_several_objects_are_read_lazily():
     genes = ["a", "b", "a", *(f"g{j}" for j in range(N_GENES - 3))]
-    plain = profiles(values(), None, genes).unique_genes()
-    lazy = profiles(values(), 20, genes).unique_genes()
-    assert is_lazy(lazy)
+    plain = unique_genes(profiles(values(), None, genes))
+    lazy = unique_genes(profiles(values(), 20, genes))
+    assert is_lazy(matrix_of(lazy))
     same(blocks_of(plain), blocks_of(lazy))
     adata = anndata.AnnData(values())
     lazy = anndata.AnnData(array.from_array(values().toarray(), chunks=(20, 5)))
-    both = joined_profiles_of([lazy, lazy])
-    assert is_lazy(both)
-    assert not is_lazy(joined_profiles_of([lazy, adata]))
-    plain = joined_profiles_of([adata, adata])
+    both = join([profiles_of(lazy), profiles_of(lazy)])
+    mixed = join([profiles_of(lazy), profiles_of(adata)])
+    plain = join([profiles_of(adata), profiles_of(adata)])
     rows = np.arange(5, 90)
     same(blocks_of(plain, rows=rows), blocks_of(both, rows=rows))
+    same(blocks_of(plain, rows=rows), blocks_of(mixed, rows=rows))
 
 
 def test_an_error_names_the_samples_of_its_block():
@@ -116,8 +119,8 @@ def test_an_error_names_the_samples_of_its_block():
 
 
 def test_lazy_groups_are_given_to_the_scheduler_some_at_a_time(monkeypatch):
-    monkeypatch.setattr(passes, "_LEAST_TOGETHER", 2)
-    monkeypatch.setattr(passes, "_PER_THREAD", 0)
+    monkeypatch.setattr(dask_module, "_LEAST_TOGETHER", 2)
+    monkeypatch.setattr(dask_module, "_PER_THREAD", 0)
     import dask.base
 
     calls = []
@@ -146,41 +149,3 @@ def test_several_accumulators_share_a_pass():
     seen, others = Seen(), Seen()
     run_pass(profiles(values()), [seen, others], size=16)
     same(seen.blocks, others.blocks)
-
-
-@pytest.mark.filterwarnings("ignore:.*sharding")
-@pytest.mark.parametrize("shards", [None, 40])
-def test_entries_of_a_zarr_array_are_unpacked_once_per_chunk(shards, tmp_path):
-    zarr = pytest.importorskip("zarr", "3")
-    from optirank.io.chunks import ZarrEntries
-
-    values = np.arange(137)
-    array = zarr.create_array(
-        str(tmp_path / "a"), data=values, chunks=(10,), shards=shards and (shards,)
-    )
-    entries = ZarrEntries(array)
-    reads = []
-
-    class Counted:
-        chunks = array.chunks
-        dtype = array.dtype
-        shape = array.shape
-
-        def __getitem__(self, rows):
-            reads.append(rows)
-            return array[rows]
-
-    counted = ZarrEntries(Counted())
-    for start, stop in (
-        (0, 3),
-        (3, 10),
-        (8, 31),
-        (31, 39),
-        (39, 137),
-        (5, 5),
-        (90, 95),
-    ):
-        np.testing.assert_array_equal(entries[start:stop], values[start:stop])
-        np.testing.assert_array_equal(counted[start:stop], values[start:stop])
-    expected = [(0, 10), (10, 40), (40, 137), (90, 100)]
-    assert [(rows.start, rows.stop) for rows in reads] == expected

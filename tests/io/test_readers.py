@@ -23,22 +23,27 @@ from expression_files import (
     assert_equal,
     dense,
     expression,
+    labels_of,
     make,
     to_anndata,
     write_rows,
     write_tenx_folder,
     write_tenx_h5,
 )
-from optirank.datasets import DataError, concatenate, open_expression, read_expression
-from optirank.io.reading import write_h5ad, write_table
+from optirank.datasets import DataError, open_expression, read_expression
+from optirank.io.blocks import blocks, unique_genes
+from optirank.io.data import gene_names, raw_genes
+from optirank.io.joining import join
+from optirank.io.reading import open_file, write_h5ad, write_table
+from profiles import changed, take_genes, take_samples, values
 
 PLAIN = st.from_regex(r"[A-Za-z][A-Za-z0-9.-]{0,7}", fullmatch=True)
 few = settings(max_examples=25)
 
 
 def blocks_of(path, genes, size):
-    with open_expression(path) as opened:
-        return list(opened.blocks(genes, size))
+    with open_file(path) as opened:
+        return list(blocks(opened, genes, size))
 
 
 @pytest.fixture
@@ -61,12 +66,16 @@ def test_h5ad_is_read_as_written(data, storage):
         )
 
 
+def to_matrix(X, storage):
+    return {"csr": sp.csr_matrix, "csc": sp.csc_matrix, "dense": dense}[storage](X)
+
+
 def _double(data):
     return make(
         dense(data.X) * 2,
-        [f"ENSG{j}" for j in range(data.n_genes)],
-        list(data.sample_names),
-        list(data.labels("cell_type")),
+        [f"ENSG{j}" for j in range(data.n_vars)],
+        list(data.obs_names),
+        labels_of(data),
     )
 
 
@@ -99,7 +108,7 @@ def test_tables_are_read_as_written(data, genes_in, name):
         path = write(data, Path(folder) / name)
         label = (
             "cell_type"
-            if genes_in == "columns" and "cell_type" not in data.gene_names
+            if genes_in == "columns" and "cell_type" not in data.var_names
             else None
         )
         if genes_in == "columns" and label is None:
@@ -121,7 +130,7 @@ def test_10x_is_read_as_written(data, version):
             data,
             labels=False,
         )
-        assert read_expression(tenx, gene_column="id").gene_names[0] == "ENSG0"
+        assert read_expression(tenx, gene_column="id").var_names[0] == "ENSG0"
 
 
 @few
@@ -129,29 +138,26 @@ def test_10x_is_read_as_written(data, version):
 def test_any_genes_in_any_order_and_blocks_equal_the_whole(data, block, draw):
     storage = draw.draw(st.sampled_from(["csr", "csc", "dense", "10x"]))
     wanted = draw.draw(
-        st.lists(st.integers(0, data.n_genes - 1), unique=True, min_size=1)
+        st.lists(st.integers(0, data.n_vars - 1), unique=True, min_size=1)
     )
-    genes = [data.gene_names[j] for j in wanted]
+    genes = [data.var_names[j] for j in wanted]
     with tempfile.TemporaryDirectory() as folder:
         if storage == "10x":
             path = write_tenx_h5(data, Path(folder) / "t.h5", antibodies=2)
         else:
             path = Path(folder) / "data.h5ad"
             to_anndata(data, storage).write_h5ad(path)
-        for asked in (genes, np.array(wanted)):
-            blocks = blocks_of(path, asked, block)
-            assert max(b.n_samples for b in blocks) <= block
-            np.testing.assert_array_equal(
-                np.vstack([dense(b.X) for b in blocks]), dense(data.X)[:, wanted]
-            )
-            assert list(np.concatenate([b.sample_names for b in blocks])) == list(
-                data.sample_names
-            )
-        assert_equal(
-            read_expression(path, genes=genes),
-            data.select_genes(genes),
-            labels=storage != "10x",
+        found = blocks_of(path, genes, block)
+        assert max(b.shape[0] for b in found) <= block
+        np.testing.assert_array_equal(
+            np.vstack([dense(b) for b in found]), dense(data.X)[:, wanted]
         )
+        for asked in (genes, np.array(wanted)):
+            assert_equal(
+                read_expression(path, genes=asked),
+                take_genes(data, wanted),
+                labels=storage != "10x",
+            )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +171,7 @@ def test_tables_of_other_habits_are_read(text, tmp_path):
     path = tmp_path / "r.tsv"
     path.write_text(text)
     read = read_expression(path, genes_in="rows")
-    assert list(read.gene_names) == ["A", "B"]
+    assert list(read.var_names) == ["A", "B"]
     np.testing.assert_array_equal(read.X, [[1, 0.5], [2, 4]])
 
 
@@ -173,9 +179,9 @@ def test_names_that_look_like_missing_values_are_names(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("sample,NA,nan,cell_type\nNA,1,2,NA\nnull,3,4,b\n")
     read = read_expression(path, genes_in="columns", label="cell_type")
-    assert list(read.gene_names) == ["NA", "nan"]
-    assert list(read.sample_names) == ["NA", "null"]
-    assert list(read.labels("cell_type")) == ["NA", "b"]
+    assert list(read.var_names) == ["NA", "nan"]
+    assert list(read.obs_names) == ["NA", "null"]
+    assert labels_of(read) == ["NA", "b"]
 
 
 def test_a_table_about_the_samples_is_joined(data, tmp_path):
@@ -195,15 +201,38 @@ def test_duplicated_gene_names_are_reported_and_never_guessed(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         read = read_expression(path, genes_in="columns", label="cell_type")
     assert "1 gene name occurs more than once: A" in caplog.text
-    assert read.duplicated_genes == ["A"]
+    assert list(read.var_names) == ["A", "B", "A"]
+    options = {"genes_in": "columns", "label": "cell_type"}
     with pytest.raises(DataError, match="several genes called A"):
-        read.select_genes(["A"])
-    np.testing.assert_array_equal(read.select_genes([2, 1]).X, [[2, 1], [5, 4]])
-    np.testing.assert_array_equal(read.merge_duplicates("sum").X, [[2, 1], [8, 4]])
-    np.testing.assert_array_equal(read.merge_duplicates("first").X, [[0, 1], [3, 4]])
-    assert list(read.merge_duplicates("drop").gene_names) == ["B"]
-    with pytest.raises(ValueError, match="how='mean'"):
-        read.merge_duplicates("mean")
+        read_expression(path, genes=["A"], **options)
+    by_position = read_expression(path, genes=[2, 1], **options)
+    np.testing.assert_array_equal(by_position.X, [[2, 1], [5, 4]])
+
+
+@pytest.mark.parametrize("storage", ["csr", "csc", "dense"])
+def test_genes_of_one_name_are_summed_if_they_are_counts(storage, tmp_path):
+    data = make(np.arange(6.0).reshape(2, 3), ["A", "B", "A"])
+    half = changed(data, X=data.X + 0.5)
+    for whole, merged, note in (
+        (data, [[2, 1], [8, 4]], "their counts are summed"),
+        (half, [[0.5, 1.5], [3.5, 4.5]], "the first of each is used"),
+    ):
+        path = tmp_path / "data.h5ad"
+        write_h5ad(changed(whole, X=to_matrix(whole.X, storage)), path)
+        with open_file(path) as opened:
+            unique = unique_genes(opened)
+            assert gene_names(unique).tolist() == ["A", "B"]
+            np.testing.assert_array_equal(values(unique), merged)
+            np.testing.assert_array_equal(
+                values(unique, ["B", "A"], 1), np.array(merged)[:, ::-1]
+            )
+            np.testing.assert_array_equal(
+                values(unique, ["A"], rows=[1]), [[merged[1][0]]]
+            )
+            assert unique.uns["optirank"]["notes"] == [
+                f"1 gene name occurs more than once, {note}: A"
+            ]
+            assert unique_genes(unique) is unique
 
 
 def test_a_matrix_stored_by_genes_says_so_when_read_whole(data, tmp_path, caplog):
@@ -266,8 +295,8 @@ def test_clinical_columns_among_genes_are_refused_until_they_are_named(
         DataError, match=f"columns {column} look like clinical.*annotations="
     ):
         read_expression(path, genes_in="columns")
-    assert read_expression(path, genes_in="columns", annotations=[column]).n_genes == 30
-    assert read_expression(path, genes_in="columns", any_scale=True).n_genes == 31
+    assert read_expression(path, genes_in="columns", annotations=[column]).n_vars == 30
+    assert read_expression(path, genes_in="columns", any_scale=True).n_vars == 31
 
 
 def test_missing_values_name_all_their_genes_which_can_be_left_out(tmp_path):
@@ -285,7 +314,7 @@ def test_missing_values_name_all_their_genes_which_can_be_left_out(tmp_path):
     with pytest.raises(DataError, match=r"G3 \(2\), G9 \(1\).*--drop-missing-genes"):
         read_expression(path, genes_in="columns")
     read = read_expression(path, genes_in="columns", drop_missing=True)
-    assert read.n_genes == 28
+    assert read.n_vars == 28
     assert np.isfinite(read.X).all()
 
 
@@ -301,25 +330,62 @@ def test_gene_names_that_a_spreadsheet_made_dates_are_pointed_out_once(
 
 def test_profiles_in_memory_are_given_in_blocks_too(data):
     rows = np.array([1, 4, 20])
-    blocks = list(data.blocks(["G7", "G2"], 2, rows))
-    assert [list(block.sample_names) for block in blocks] == [["s1", "s4"], ["s20"]]
-    found = np.vstack([block.X for block in blocks])
-    np.testing.assert_array_equal(found, data.X[np.ix_(rows, [7, 2])])
-    assert_equal(data.read(), data)
+    found = list(blocks(data, ["G7", "G2"], 2, rows))
+    assert [len(block) for block in found] == [2, 1]
+    np.testing.assert_array_equal(np.vstack(found), data.X[np.ix_(rows, [7, 2])])
+    np.testing.assert_array_equal(values(data), data.X)
     nothing = np.zeros(0, dtype=int)
-    assert list(data.blocks(rows=nothing)) == []
-    assert data.select_samples(nothing).read(["G3"]).X.shape == (0, 1)
+    assert list(blocks(data, rows=nothing)) == []
+    assert list(blocks(take_samples(data, nothing), ["G3"])) == []
+    with pytest.raises(DataError, match="lacks 1 of the 2 genes asked for: G77"):
+        next(blocks(data, ["G7", "G77"]))
 
 
-def test_several_files_become_one_over_their_common_genes(data):
+def test_several_data_sets_are_used_over_their_common_genes(data):
     other = make(np.ones((4, 3)), ["G2", "new", "G0"], ["a", "b", "c", "d"])
-    both = concatenate([data, other], column="file")
-    assert list(both.gene_names) == ["G0", "G2"]
-    assert both.n_samples == data.n_samples + 4
-    assert set(both.obs["file"]) == {"these data"}
-    np.testing.assert_array_equal(both.X[:-4], data.X[:, [0, 2]])
-    with pytest.raises(DataError, match="no gene in common"):
-        concatenate([data, make(np.ones((1, 1)), ["other"])])
+    both = join([data, other])
+    assert gene_names(both).tolist() == ["G0", "G2"]
+    assert [set(part.obs["file"]) for part in both] == [
+        {"these data 1"},
+        {"these data 2"},
+    ]
+    with pytest.raises(DataError, match="have 0 genes in common"):
+        join([data, make(np.ones((1, 1)), ["other"])])
+    with pytest.raises(DataError, match="give each a name of its own"):
+        join([data, other], ["same", "same"])
+
+
+def test_features_that_are_no_genes_are_left_out_and_said(data, tmp_path):
+    path = write_tenx_h5(data, tmp_path / "t.h5", antibodies=2)
+    note = "2 features are left out, they are no genes: Antibody Capture"
+    with open_file(path) as opened:
+        assert gene_names(opened).tolist() == data.var_names.tolist()
+        np.testing.assert_array_equal(values(opened, size=5), dense(data.X))
+        assert opened.uns["optirank"]["notes"] == [note]
+    read = read_expression(path)
+    assert read.uns["optirank"]["notes"] == [note]
+    assert read.var_names.tolist() == data.var_names.tolist()
+
+
+@pytest.mark.parametrize("storage", ["csr", "csc", "dense"])
+@pytest.mark.parametrize("kind", ["h5ad", "zarr"])
+@pytest.mark.filterwarnings("ignore:.*(zarr|sharding)")
+def test_x_of_an_opened_file_stays_in_its_store(data, storage, kind, tmp_path):
+    path = tmp_path / f"data.{kind}"
+    getattr(to_anndata(data, storage), f"write_{kind}")(path)
+    with open_expression(path) as opened:
+        assert isinstance(opened, anndata.AnnData)
+        assert not isinstance(opened.X, np.ndarray | sp.spmatrix)
+        np.testing.assert_array_equal(dense(opened[3:5].X), dense(data.X)[3:5])
+        np.testing.assert_array_equal(
+            values(opened, ["G7", "G2"], 4), dense(data.X)[:, [7, 2]]
+        )
+
+
+def test_numbers_of_a_table_are_read_with_it(data, tmp_path):
+    path = write_rows(data, tmp_path / "t.csv")
+    with open_expression(path, genes_in="rows") as opened:
+        np.testing.assert_array_equal(opened.X, data.X)
 
 
 @pytest.mark.parametrize("kind", ["UTF16.CSV", "table.Parquet", "blanks.csv"])
@@ -336,8 +402,8 @@ def test_parquet_utf_16_suffixes_in_any_case_and_blanks_of_names_are_read(
     else:
         frame.rename(columns="{} ".format).to_csv(path, index_label="sample")
     found = read_expression(path, genes_in="columns")
-    assert found.gene_names.tolist() == ["CD4", "CD8A"]
-    assert found.sample_names.tolist() == ["x", "y"]
+    assert found.var_names.tolist() == ["CD4", "CD8A"]
+    assert found.obs_names.tolist() == ["x", "y"]
     np.testing.assert_array_equal(found.X, frame)
 
 
@@ -347,8 +413,8 @@ def test_raw_of_a_file_is_read_if_asked_for_and_its_genes_are_known(data, tmp_pa
     few.raw = whole
     few.write_h5ad(tmp_path / "raw.h5ad")
     with open_expression(tmp_path / "raw.h5ad") as opened:
-        assert opened.n_genes == 3
-        assert opened.raw_gene_names.tolist() == data.gene_names.tolist()
+        assert opened.n_vars == 3
+        assert raw_genes(opened) == data.var_names.tolist()
     raw = read_expression(tmp_path / "raw.h5ad", use_raw=True)
     np.testing.assert_array_equal(dense(raw.X), dense(data.X))
 
@@ -358,9 +424,9 @@ def test_panel_genes_of_a_very_wide_table_are_read_alone(tmp_path):
     names = [f"g{k}" for k in range(n_columns)]
     lines = [",".join(["s", *names]), ",".join(["x", *["1"] * n_columns])]
     (tmp_path / "wide.csv").write_text("\n".join([*lines, ""]))
-    with open_expression(tmp_path / "wide.csv", genes_in="columns") as opened:
+    with open_file(tmp_path / "wide.csv", genes_in="columns") as opened:
         start = time.process_time()
-        found = opened.read(["g199999", "g7"])
+        found = values(opened, ["g199999", "g7"])
         seconds = time.process_time() - start
-    assert found.gene_names.tolist() == ["g199999", "g7"]
+    assert found.tolist() == [[1.0, 1.0]]
     assert seconds < 4.0  # a million columns within 20 s

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from optirank.io.signatures import ChangedFileError, check_unchanged, signature
+from optirank.io.runs import ChangedFileError, check_unchanged, signature
 
 zarr = pytest.importorskip("zarr")
 

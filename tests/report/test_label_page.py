@@ -124,9 +124,9 @@ def test_labels_withheld_come_last_and_are_counted_apart(model, query):
 
 
 def test_clusters_and_missing_genes_have_their_tables(model, query):
-    panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
+    panel = [gene for gene in panel_names(model) if gene in set(query.var_names)]
     adata = as_anndata(query)[
-        :, [one for one in query.gene_names if one not in panel[:3]]
+        :, [one for one in query.var_names if one not in panel[:3]]
     ].copy()
     found = labelled(adata, model, clusters="leiden")
     text = page(found)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import pickle
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -16,19 +21,26 @@ import pytest
 import optirank
 from example_model import LABEL, as_anndata, panel_names, reference_set, trained_example
 from optirank._util.passes import PerSample
-from optirank._util.workers import connect
 from optirank.io import cluster as engine_module
-from optirank.io.cluster import Cluster, ClusterError, check_files, check_versions
+from optirank.io.blocks import columns_of, read_blocks
+from optirank.io.cluster import (
+    Cluster,
+    ClusterError,
+    check_files,
+    check_versions,
+    cluster_at,
+    connect,
+    installed,
+)
 from optirank.io.data import DataError
-from optirank.io.parts import Parts
 from optirank.io.passes import run_pass
-from optirank.io.reading import open_expression, open_several
-from optirank.io.signatures import ChangedFileError
+from optirank.io.reading import open_file, open_matrix, open_several, read_expression
+from optirank.io.runs import ChangedFileError, Parts, parts_folder
 from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
-from optirank.workflow.cluster import cluster_at, parts_folder
 from optirank.workflow.predict import predict_file
 from optirank.workflow.train import TrainingOptions, train
+from profiles import values
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
@@ -98,7 +110,7 @@ class Sums(PerSample):
 
 
 def run(profiles, client, parts=None):
-    sums = Sums(profiles.n_samples)
+    sums = Sums(profiles.n_obs)
     run_pass(profiles, [sums], size=SIZE, cluster=Cluster(client, parts))
     return sums.result()
 
@@ -183,7 +195,7 @@ def test_a_block_that_fails_every_time_is_named_and_the_others_are_kept(
         raise ValueError("a value is missing")
 
     FAULTS.update(at=2 * SIZE, do=fail)
-    with open_expression(folder / "query.h5ad") as opened:
+    with open_file(folder / "query.h5ad") as opened:
         parts = Parts(tmp_path / "parts", {})
         place = f"samples {2 * SIZE + 1} to {3 * SIZE}: a value is missing"
         with pytest.raises(DataError, match=f"{place}; all other blocks are kept"):
@@ -193,9 +205,7 @@ def test_a_block_that_fails_every_time_is_named_and_the_others_are_kept(
         CALLS.clear()
         sums = run(opened, client, Parts(tmp_path / "parts", {}))
         assert [slice(2 * SIZE, 3 * SIZE)] == CALLS
-        np.testing.assert_array_equal(
-            sums, np.asarray(opened.read().X.sum(axis=1)).ravel()
-        )
+        np.testing.assert_array_equal(sums, np.asarray(opened.X[:].sum(axis=1)).ravel())
 
 
 def test_a_block_that_fails_once_such_as_on_a_full_disk_is_done_again(folder, client):
@@ -204,8 +214,8 @@ def test_a_block_that_fails_once_such_as_on_a_full_disk_is_done_again(folder, cl
         raise OSError(errno.ENOSPC, "No space left on device")
 
     FAULTS.update(at=SIZE, do=fail_once)
-    with open_expression(folder / "query.h5ad") as opened:
-        assert len(run(opened, client)) == opened.n_samples
+    with open_file(folder / "query.h5ad") as opened:
+        assert len(run(opened, client)) == opened.n_obs
     assert CALLS.count(slice(SIZE, 2 * SIZE)) == 2
 
 
@@ -222,7 +232,7 @@ def test_many_failures_end_the_run(folder, client, monkeypatch):
     faults = Everywhere(do=fail)
     monkeypatch.setitem(globals(), "FAULTS", faults)
     with (
-        open_expression(folder / "query.h5ad") as opened,
+        open_file(folder / "query.h5ad") as opened,
         pytest.raises(DataError, match=r"2 groups fail every time.*No space left"),
     ):
         run(opened, client)
@@ -238,7 +248,7 @@ def test_a_store_that_changes_while_it_is_read_ends_the_run(client, tmp_path):
 
     FAULTS.update(at=SIZE, do=change)
     with (
-        open_expression(tmp_path / "query.zarr") as opened,
+        open_file(tmp_path / "query.zarr") as opened,
         pytest.raises(ChangedFileError, match="has changed while it was being read"),
     ):
         run(opened, client)
@@ -268,36 +278,82 @@ def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path):
 class FakeClient:
     """Says what the members of a cluster would say."""
 
-    def __init__(self, versions=None, seen=None):
-        self.versions = versions
+    def __init__(self, seen, scheduler=None):
         self.seen = seen
+        self.scheduler = scheduler
 
-    def get_versions(self, packages):
-        ours = distributed.versions.get_versions(packages=packages)
-        theirs = {**ours, "packages": ours["packages"] | self.versions}
-        return {"client": ours, "scheduler": ours, "workers": {"tcp://w": theirs}}
+    def run_on_scheduler(self, function):
+        return function() | (self.scheduler or {})
 
-    def run(self, function, paths, on_error):
-        return {"tcp://w": self.seen(paths)}
+    def run(self, function, *arguments, on_error):
+        return {"tcp://w": self.seen(*arguments)}
 
 
 @pytest.mark.parametrize(
     ("versions", "message"),
     [
-        ({"optirank": None}, "the worker tcp://w has no optirank: install optirank"),
-        ({"numpy": "1.0"}, "the worker tcp://w has numpy 1.0, and here it is"),
-        ({"python": "3.8.1"}, "has python 3.8, and here it is"),
+        ({"numpy": "1.0"}, "has numpy 1.0, and here it is"),
+        ({"python": "3.8"}, "has python 3.8, and here it is"),
+        ({"optirank": "0.1.0 (source abc)"}, r"has optirank 0.1.0 \(source abc\), and"),
     ],
 )
 def test_other_versions_are_refused(versions, message):
-    check_versions(FakeClient({}))
-    with pytest.raises(ClusterError, match=message):
-        check_versions(FakeClient(versions))
+    check_versions(FakeClient(installed))
+    with pytest.raises(ClusterError, match=f"the worker tcp://w {message}"):
+        check_versions(FakeClient(lambda: installed() | versions))
+    with pytest.raises(ClusterError, match=f"the scheduler {message}"):
+        check_versions(FakeClient(installed, versions))
+    missing = ModuleNotFoundError("No module named 'optirank'")
+    with pytest.raises(ClusterError, match=r"tcp://w has no optirank, or another one"):
+        check_versions(FakeClient(lambda: missing))
+
+
+def test_a_copy_with_the_same_number_and_other_source_is_another_optirank(tmp_path):
+    code = "from optirank.io.cluster import installed; print(installed()['optirank'])"
+    source = Path(optirank.__file__).parents[1]
+    shutil.copytree(source, tmp_path / "src")
+    answers = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONPATH": str(tmp_path / "src")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        answers.append(done.stdout.strip())
+        with open(tmp_path / "src/optirank/ranks/scoring.py", "a") as file:
+            file.write("# changed\n")
+    assert answers[0] == installed()["optirank"]
+    assert answers[1] != answers[0]
+    assert answers[1].split()[0] == optirank.__version__
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # of dask's, about the scheduler that is gone
+def test_a_scheduler_that_is_lost_ends_with_what_to_do(folder, tmp_path):
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    )
+
+    def lose(done, total):
+        cluster.close()
+
+    with pytest.raises(ClusterError, match=r"scheduler is lost: start it again, then"):
+        predict_file(
+            folder / "query.zarr",
+            trained_example()[0],
+            tmp_path / "labels.csv",
+            dask=cluster.scheduler_address,
+            progress=lose,
+        )
+    assert list(parts_folder(tmp_path / "labels.csv").glob("*.npz"))
 
 
 def test_workers_without_the_file_or_with_another_are_refused(folder, client):
-    with open_expression(folder / "query.h5ad") as opened:
-        check_files(client, [opened])
+    with open_file(folder / "query.h5ad") as opened:
+        stores = [opened.uns["optirank"]["store"]]
+        check_files(client, stores)
         for seen, message in (
             (
                 lambda paths: dict.fromkeys(paths),
@@ -313,24 +369,25 @@ def test_workers_without_the_file_or_with_another_are_refused(folder, client):
             ),
         ):
             with pytest.raises(ClusterError, match=message):
-                check_files(FakeClient(seen=seen), [opened])
-        with pytest.raises(DataError, match="is not an opened file"):
-            check_files(client, [opened.read()])
+                check_files(FakeClient(seen), stores)
+    with pytest.raises(DataError, match="is not an opened file"):
+        run(read_expression(folder / "query.h5ad"), client)
 
 
-def test_a_worker_opens_the_matrix_without_the_table_of_the_samples(folder):
-    import pickle
-
-    from optirank.io.reading import without_annotations
-
-    with open_expression(folder / "query.h5ad", label="leiden") as opened:
-        light = pickle.loads(pickle.dumps(without_annotations(opened)))
-        assert list(light.obs.columns) == []
-        assert light.sample_names.nbytes == opened.sample_names.nbytes
-        assert light.sample_names.strides == (0,)
-        block = next(light.blocks(panel_names(trained_example()[0])[:5], 9))
-        same = next(opened.blocks(panel_names(trained_example()[0])[:5], 9))
-        assert (block.X != same.X).nnz == 0
+@pytest.mark.parametrize(
+    "name", ["query.h5ad", "by_genes.h5ad", "query.zarr", "dense.zarr"]
+)
+def test_a_worker_opens_the_matrix_by_the_name_of_the_file(name, folder):
+    genes = panel_names(trained_example()[0])[:5]
+    with open_file(folder / name, label="leiden", layer="double") as opened:
+        store = pickle.loads(pickle.dumps(opened.uns["optirank"]["store"]))
+        here = values(opened, genes, 9)
+        columns = columns_of(opened, genes)
+    with contextlib.ExitStack() as stack:
+        X = open_matrix(store, stack)
+        there = [*read_blocks(X, columns, 9, range(len(here)), "x")]
+        there = [one.toarray() if hasattr(one, "toarray") else one for one in there]
+    np.testing.assert_array_equal(np.concatenate(there), here)
 
 
 @pytest.mark.parametrize("name", ["query.h5ad", "query.zarr"])

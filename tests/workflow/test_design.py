@@ -13,6 +13,7 @@ from optirank.datasets import DataError
 from optirank.workflow.design import design
 from optirank.workflow.design_words import summary
 from optirank.workflow.options import DesignOptions
+from profiles import changed, take_samples
 
 
 def test_a_panel_has_as_many_genes_as_asked_and_the_required_ones():
@@ -47,7 +48,7 @@ def test_means_are_counts_per_ten_thousand_of_all_genes():
     per_10k = 1e4 * X / X.sum(axis=1, keepdims=True)
     label = reference.obs[LABEL].iloc[0]
     cells = (reference.obs[LABEL] == label).to_numpy()
-    values = per_10k[cells, list(reference.gene_names).index(gene)]
+    values = per_10k[cells, list(reference.var_names).index(gene)]
     line = chosen().genes.iloc[0]
     assert line[f"mean_{label}"] == pytest.approx(values.mean())
     assert line[f"share_{label}"] == pytest.approx((values > 0).mean())
@@ -118,7 +119,7 @@ def test_bounds_on_the_mean_hold_in_the_class_where_a_gene_is_highest():
 
 
 def test_only_genes_that_the_assay_measures_are_chosen():
-    genes = [str(name).lower() for name in reference_set().gene_names[:50]]
+    genes = [str(name).lower() for name in reference_set().var_names[:50]]
     result = run(n_genes=10, assay_genes=genes)
     assert {gene.lower() for gene in result.genes["gene"]} <= set(genes)
     assert any("that the assay can measure" in note for note in result.notes)
@@ -159,16 +160,15 @@ def test_bad_input_is_named_with_its_remedy(options, message):
 def test_a_reference_of_one_class_is_refused():
     reference = reference_set()
     label = reference.obs[LABEL].iloc[0]
-    of_one = reference.select_samples((reference.obs[LABEL] == label).to_numpy())
+    of_one = take_samples(reference, (reference.obs[LABEL] == label).to_numpy())
     with pytest.raises(DataError, match=r"one class .* a classifier needs two classes"):
         design(of_one, DesignOptions(label=LABEL, n_genes=10))
 
 
 def test_logarithms_are_taken_and_not_thinned():
-    from dataclasses import replace
 
     reference = reference_set()
-    logs = replace(reference, X=reference.X.astype(np.float64).log1p())
+    logs = changed(reference, X=reference.X.astype(np.float64).log1p())
     result = design(logs, DesignOptions(label=LABEL, n_genes=10, n_jobs=1))
     assert "thinned" not in set(result.conditions["kind"])
     assert any("values are no counts" in note for note in result.notes)

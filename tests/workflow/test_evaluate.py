@@ -25,6 +25,7 @@ from optirank.io.reading import open_expression
 from optirank.report.pages import page, write_report
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import PredictOptions, predict_file
+from profiles import changed, take_samples
 
 
 def evaluated(path, model, label, options=None):
@@ -68,7 +69,7 @@ def test_unknown_classes_and_unlabelled_samples_are_counted_apart(model, query):
 
 
 def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
-    one = query.select_samples((query.obs["cell_type"] == "b cell").to_numpy())
+    one = take_samples(query, (query.obs["cell_type"] == "b cell").to_numpy())
     done = evaluate_profiles(one, model, "cell_type")
     assert len(done.performance.classes) > 1
     text = write_report(done, tmp_path / "page.html").read_text("utf-8")
@@ -79,8 +80,8 @@ def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
 
 def test_training_samples_are_recognised_whatever_their_file_and_scale(model, query):
     reference = reference_set()
-    logs = replace(reference, X=np.log1p(reference.X.toarray()), source="other.h5ad")
-    some = reference.select_samples(np.arange(0, reference.n_samples, 2))
+    logs = changed(reference, X=np.log1p(reference.X.toarray()), source="other.h5ad")
+    some = take_samples(reference, np.arange(0, reference.n_obs, 2))
     for data in (reference, logs, some):
         alarms = evaluate_profiles(data, model, LABEL).alarms
         assert any("no test on independent data" in alarm for alarm in alarms)
@@ -90,14 +91,14 @@ def test_training_samples_are_recognised_whatever_their_file_and_scale(model, qu
 def test_more_errors_than_asked_for_are_an_alarm(model, query):
     wrong = query.obs[LABEL].astype(str).to_numpy(copy=True)
     wrong[::3] = np.roll(wrong, 7)[::3]
-    data = replace(query, obs=query.obs.assign(**{LABEL: wrong}))
+    data = changed(query, obs=query.obs.assign(**{LABEL: wrong}))
     done = evaluate_profiles(data, model, LABEL, PredictOptions(target_error=0.1))
     assert any("asked for an error of 10.0%, found" in alarm for alarm in done.alarms)
 
 
 def test_classes_of_other_names_are_mapped(model, query):
     names = query.obs[LABEL].astype(str).replace("b cell", "B lymphocyte")
-    data = replace(query, obs=query.obs.assign(**{LABEL: names}))
+    data = changed(query, obs=query.obs.assign(**{LABEL: names}))
     plain = evaluate_profiles(query, model, LABEL).performance
     mapped = evaluate_profiles(
         data, model, LABEL, mapping={"B lymphocyte": "b cell"}
@@ -118,9 +119,9 @@ def test_withheld_labels_are_in_no_share(model, query_file):
 
 
 def test_pages_have_their_tables_and_need_nothing_else(model, query, tmp_path):
-    panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
+    panel = [gene for gene in panel_names(model) if gene in set(query.var_names)]
     adata = as_anndata(query)[
-        :, [one for one in query.gene_names if one not in panel[:2]]
+        :, [one for one in query.var_names if one not in panel[:2]]
     ].copy()
     found = tl.evaluate(
         adata, model, LABEL, prevalence={"b cell": 0.5}, report=tmp_path / "e.html"

@@ -9,11 +9,13 @@ import pytest
 from example_model import LABEL, as_anndata, reference_set, trained_example
 from optirank import tl
 from optirank.datasets import DataError
+from optirank.io.data import gene_names, notes_of
 from optirank.io.homologs import ensembl_ids_of, homologous_names
-from optirank.io.joined import JoinedProfiles
+from optirank.io.joining import join
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.predict import explain_sample
 from optirank.workflow.preparation import prepare
+from profiles import changed
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def test_genes_in_another_case_are_refused_unless_asked_for(model, query, mouse)
 def test_a_table_of_homologs_gives_the_labels_of_the_model_s_own_names(
     model, query, mouse, tmp_path, end, turned
 ):
-    pairs = [("mouse", "human"), *zip(mouse.var_names, query.gene_names, strict=True)]
+    pairs = [("mouse", "human"), *zip(mouse.var_names, query.var_names, strict=True)]
     sep = "," if end == "csv" else "\t"
     path = tmp_path / f"homologs.{end}"
     path.write_text("".join(sep.join(p[::-1] if turned else p) + "\n" for p in pairs))
@@ -64,7 +66,7 @@ def test_mouse_genes_are_recognised_and_said(model, query, mouse):
     tl.annotate(mouse, model)
     assert mouse.obs["optirank"].tolist() == asked.obs["optirank"].tolist()
     assert "translated between mouse and human" in mouse.uns["optirank"]["notes"][0]
-    names = [str(name) for name in query.gene_names]
+    names = [str(name) for name in query.var_names]
     panel = model.path_genes
     assert homologous_names(names, panel) == (names, [])  # the model's own names stay
     few = [*names[:3], "X1", "X2"]  # most genes are missing, and no table has them
@@ -73,7 +75,7 @@ def test_mouse_genes_are_recognised_and_said(model, query, mouse):
 
 def test_genes_with_several_homologs_keep_their_names():
     model, query = trained_example()
-    a, b = query.gene_names[:2]
+    a, b = query.var_names[:2]
     table = {"x": a, "y": a, "z": b}
     names, notes = homologous_names(["x", "y", "z"], model.path_genes, homologs=table)
     assert names == ["x", "y", b]
@@ -104,8 +106,8 @@ def test_an_explanation_translates_genes_as_prediction_does(model, mouse, tmp_pa
 
 
 def test_ensembl_ids_are_translated_by_the_shipped_table_and_said(model, query):
-    ids = ensembl_ids_of([str(name) for name in query.gene_names])
-    n_panel = sum(name in set(model.genes) for name in query.gene_names)
+    ids = ensembl_ids_of([str(name) for name in query.var_names])
+    n_panel = sum(name in set(model.genes) for name in query.var_names)
     assert n_panel > 10
     plain = as_anndata(query)
     tl.annotate(plain, model)
@@ -120,12 +122,12 @@ def test_ensembl_ids_are_translated_by_the_shipped_table_and_said(model, query):
 
 def with_ids(data):
     """The data with Ensembl ids in place of symbols, where these have one."""
-    return data.rename_genes(ensembl_ids_of([str(name) for name in data.gene_names]))
+    return changed(data, genes=ensembl_ids_of([str(name) for name in data.var_names]))
 
 
 def test_a_reference_with_ensembl_ids_is_translated_to_the_names_of_the_query(query):
     reference = with_ids(reference_set())
-    genes = [str(name) for name in query.gene_names]
+    genes = [str(name) for name in query.var_names]
     options = TrainingOptions(label=LABEL, query_genes=genes, n_genes=20, n_jobs=1)
     prepared, _ = prepare(reference, options)
     assert set(prepared.genes) <= set(genes)
@@ -135,7 +137,7 @@ def test_a_reference_with_ensembl_ids_is_translated_to_the_names_of_the_query(qu
 
 def test_files_with_symbols_and_with_ensembl_ids_are_joined():
     reference = reference_set()
-    joined = JoinedProfiles([reference, with_ids(reference)], ["symbols", "ids"])
-    assert len(joined.gene_names) > 0.9 * reference.n_genes
-    assert "ids: " in joined.notes[0]
-    assert "from Ensembl ids to symbols" in joined.notes[0]
+    joined = join([reference, with_ids(reference)], ["symbols", "ids"])
+    assert len(gene_names(joined)) > 0.9 * reference.n_vars
+    assert "ids: " in notes_of(joined)[0]
+    assert "from Ensembl ids to symbols" in notes_of(joined)[0]

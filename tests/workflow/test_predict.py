@@ -24,6 +24,7 @@ from optirank.workflow.label_files import write_record
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import label_profiles, predict_file
 from optirank.workflow.withholding import NO_INFORMATION
+from profiles import changed, take_genes, take_samples
 
 
 def with_panel(model, **changes):
@@ -48,8 +49,8 @@ def test_a_target_error_holds_where_another_size_of_the_panel_is_used(model, que
     control = replace(model.panel.error_control, target_error=0.4)
     panels[own] = replace(panels[own], error_control=control)
     model = replace(model, panels=panels)
-    kept = [gene for gene in query.gene_names if gene not in lost]
-    labels = label_profiles(query.select_genes(kept), model)
+    kept = [gene for gene in query.var_names if gene not in lost]
+    labels = label_profiles(take_genes(query, kept), model)
     assert any(f"the panel of {small} genes" in note for note in labels.notes)
     assert labels.threshold is not None
 
@@ -72,8 +73,8 @@ def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
         last,
     ]
     assert table[last].isna().all()
-    assert table["sample"].tolist() == query.sample_names.tolist()
-    expected = model.label(query.X, query.gene_names)
+    assert table["sample"].tolist() == query.obs_names.tolist()
+    expected = model.label(query.X, query.var_names)
     assert table["label"].tolist() == expected["label"].tolist()
     np.testing.assert_allclose(
         table[probabilities], expected[probabilities], atol=5.1e-5
@@ -118,8 +119,8 @@ def test_every_format_and_the_panel_alone_get_the_same_labels(
     check(tmp_path / "rows.tsv", genes_in="rows")
     write_table(query, tmp_path / "columns.csv")
     check(tmp_path / "columns.csv", genes_in="columns", annotations=list(query.obs))
-    genes = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
-    as_anndata(query.select_genes(genes)).write_h5ad(tmp_path / "panel.h5ad")
+    genes = [gene for gene in panel_names(model) if gene in set(query.var_names)]
+    as_anndata(take_genes(query, genes)).write_h5ad(tmp_path / "panel.h5ad")
     check(tmp_path / "panel.h5ad")
 
 
@@ -222,22 +223,20 @@ def test_a_sample_s_label_does_not_depend_on_the_others_unless_adapted(
 ):
     as_anndata(query)[:5].write_h5ad(tmp_path / "few.h5ad")
     few = predict_file(tmp_path / "few.h5ad", model, tmp_path / "few.csv")
-    whole = model.predict_proba(query.X, query.gene_names)
+    whole = model.predict_proba(query.X, query.var_names)
     np.testing.assert_allclose(few.probabilities, whole[:5])
 
 
 def test_missing_genes_are_named_and_too_many_refused(model, query, tmp_path):
-    panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
-    rest = [gene for gene in query.gene_names if gene not in panel]
-    as_anndata(query.select_genes([*rest, *panel[2:]])).write_h5ad(
+    panel = [gene for gene in panel_names(model) if gene in set(query.var_names)]
+    rest = [gene for gene in query.var_names if gene not in panel]
+    as_anndata(take_genes(query, [*rest, *panel[2:]])).write_h5ad(
         tmp_path / "some.h5ad"
     )
     done = predict_file(tmp_path / "some.h5ad", model, tmp_path / "l.csv")
     assert set(panel[:2]) <= set(done.missing)
     assert any("genes are missing" in note for note in done.notes)
-    as_anndata(query.select_genes([*rest, *panel[:1]])).write_h5ad(
-        tmp_path / "few.h5ad"
-    )
+    as_anndata(take_genes(query, [*rest, *panel[:1]])).write_h5ad(tmp_path / "few.h5ad")
     (tmp_path / "l.csv").unlink()
     with pytest.raises(MissingGenesError, match="Missing genes"):
         predict_file(tmp_path / "few.h5ad", model, tmp_path / "l.csv")
@@ -281,7 +280,7 @@ def test_bad_input_is_refused_and_nothing_is_written(
 def test_a_profile_without_information_gets_no_label(value, model, query):
     X = query.X.toarray()
     X[[3, 8]] = value
-    done = label_profiles(replace(query, X=X), model)
+    done = label_profiles(changed(query, X=X), model)
     assert np.flatnonzero(done.withheld).tolist() == [3, 8]
     assert set(done.reasons[[3, 8]]) == {NO_INFORMATION}
     assert (done.labels[[3, 8]] == "unassigned").all()
@@ -291,8 +290,8 @@ def test_a_profile_without_information_gets_no_label(value, model, query):
 def test_samples_with_little_information_are_counted(model, query):
     X = query.X.toarray()
     X[3] = 0.0
-    X[3, np.flatnonzero(np.isin(query.gene_names, panel_names(model)))[:2]] = [1, 2]
-    done = label_profiles(replace(query, X=X), model)
+    X[3, np.flatnonzero(np.isin(query.var_names, panel_names(model)))[:2]] = [1, 2]
+    done = label_profiles(changed(query, X=X), model)
     assert not done.withheld.any()
     assert any("rest on few genes" in note for note in done.notes)
 
@@ -303,7 +302,7 @@ def test_the_query_s_own_confidences_raise_the_threshold(model, query):
     X = np.array([rng.permutation(row) for row in query.X.toarray()])
     target = 0.1
     held_out = model.panel.error_control.at(target).threshold
-    done = label_profiles(replace(query, X=X), model, options(target_error=target))
+    done = label_profiles(changed(query, X=X), model, options(target_error=target))
     assert done.threshold > held_out
     given = done.confidence[~done.withheld]
     assert not given.size or (1 - given).mean() <= target
@@ -313,7 +312,7 @@ def test_the_query_s_own_confidences_raise_the_threshold(model, query):
 def test_a_query_that_looks_like_nothing_known_is_an_alarm(model, query):
     rng = np.random.default_rng(0)
     X = np.array([rng.permutation(row) for row in query.X.toarray()])
-    scrambled = label_profiles(replace(query, X=X), model)
+    scrambled = label_profiles(changed(query, X=X), model)
     assert any("do not look like the training data" in one for one in scrambled.alarms)
     assert not any("--adapt" in note for note in scrambled.notes)
     known = label_profiles(query, model)
@@ -322,7 +321,7 @@ def test_a_query_that_looks_like_nothing_known_is_an_alarm(model, query):
 
 
 def test_learning_from_few_samples_is_refused(model, query):
-    few = query.select_samples(np.arange(9))
+    few = take_samples(query, np.arange(9))
     with pytest.raises(DataError, match="9 samples: learning from the query"):
         label_profiles(few, model, options(adapt=True))
     done = label_profiles(query, model, options(adapt=True))
@@ -360,19 +359,19 @@ def test_genes_of_the_query_that_share_a_name_are_summed_as_in_training(model, q
     plain = label_profiles(query, model)
     X = query.X.toarray()
     half = np.floor(X / 2)
-    names = np.concatenate([query.gene_names, query.gene_names])
-    twice = replace(query, X=np.hstack([half, X - half]), gene_names=names)
+    names = np.concatenate([query.var_names, query.var_names])
+    twice = changed(query, X=np.hstack([half, X - half]), genes=names)
     done = label_profiles(twice, model)
     np.testing.assert_allclose(done.probabilities, plain.probabilities)
     assert any("their counts are summed" in note for note in done.notes)
 
 
 def test_one_cell_has_a_cluster_and_clusters_are_not_computed(model, query):
-    single = query.select_samples(np.arange(1))
-    single = replace(single, obs=single.obs.assign(leiden=["0"]))
+    single = take_samples(query, np.arange(1))
+    single = changed(single, obs=single.obs.assign(leiden=["0"]))
     done = label_profiles(single, model, options(clusters="leiden"))
     assert done.clusters.labels.tolist() == done.labels.tolist()
-    bare = replace(query, obs=query.obs.drop(columns="leiden", errors="ignore"))
+    bare = changed(query, obs=query.obs.drop(columns="leiden", errors="ignore"))
     with pytest.raises(
         DataError, match=r"no column 'leiden'.*sc\.tl\.leiden makes them"
     ):

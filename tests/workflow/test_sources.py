@@ -4,18 +4,20 @@ look odd.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from example_model import LABEL, reference_set
 from optirank import load, save
 from optirank.datasets import DataError
-from optirank.io.joined import JoinedProfiles
+from optirank.io.data import gene_names, n_samples_of
+from optirank.io.joining import join
+from optirank.io.passes import run_pass
 from optirank.io.reading import write_h5ad
+from optirank.panel.sources import KeptSamples
 from optirank.workflow.sources import gene_names_in, genes_of_queries, open_sources
 from optirank.workflow.train import TrainingOptions, train
+from profiles import changed, take_genes, take_samples
 
 
 def run(data, **options):
@@ -44,7 +46,7 @@ def test_odd_labels_and_samples_without_one_are_told(data):
     labels.iloc[:4] = None
     labels.iloc[4:10] = "Unknown"
     labels.iloc[10] = "lonely"
-    result, said = run(replace(data, obs=data.obs.assign(**{LABEL: labels})))
+    result, said = run(changed(data, obs=data.obs.assign(**{LABEL: labels})))
     told = " ".join([*result.notes, *said])
     assert "'Unknown'" in told
     assert "4 samples" in told
@@ -56,27 +58,28 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
     order = np.argsort(
         np.arange(150) % 2, kind="stable"
     )  # every class is in both files
-    data = data.select_samples(order)
-    first = data.select_samples(np.arange(75)).select_genes(data.gene_names[:150])
-    second = data.select_samples(np.arange(75, 150)).select_genes(
-        data.gene_names[::-1][:150]
+    data = take_samples(data, order)
+    first = take_genes(take_samples(data, np.arange(75)), data.var_names[:150])
+    second = take_genes(
+        take_samples(data, np.arange(75, 150)), data.var_names[::-1][:150]
     )
     write_h5ad(first, tmp_path / "first.h5ad")
     write_h5ad(second, tmp_path / "second.h5ad")
     files = [tmp_path / "first.h5ad", tmp_path / "second.h5ad"]
     with open_sources(files, LABEL) as (joined, batch):
         assert batch == "file"
-        assert joined.gene_names.tolist() == data.gene_names[50:150].tolist()
+        assert gene_names(joined).tolist() == data.var_names[50:150].tolist()
+        assert n_samples_of(joined) == 150
         rows = np.array([0, 74, 75, 149])
-        found = np.vstack(
-            [b.X.toarray() for b in joined.blocks(np.array([3, 1]), 1, rows)]
-        )
+        kept = KeptSamples(np.arange(4), 4)
+        run_pass(joined, [kept], data.var_names[[53, 51]], size=1, rows=rows)
+        found = kept.result().toarray()
         np.testing.assert_array_equal(found, data.X.toarray()[rows][:, [53, 51]])
         result, _ = run(joined, batch=batch)
     assert set(result.held_out["source"]) == {"first", "second"}
     with pytest.raises(DataError, match="genes in common"):
-        JoinedProfiles([data.select_genes(data.gene_names[:1]), second])
-    assert genes_of_queries(files) == data.gene_names[50:150].tolist()
+        join([take_genes(data, data.var_names[:1]), second])
+    assert genes_of_queries(files) == data.var_names[50:150].tolist()
     assert genes_of_queries([]) is None
 
 

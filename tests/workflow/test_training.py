@@ -2,25 +2,25 @@
 every time.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
+from anndata import AnnData
 from scipy import sparse
 
 from optirank._util.scales import STANDARDISED
-from optirank.datasets import DataError, ExpressionData
+from optirank.datasets import DataError
 from optirank.datasets.example import make_example
 from optirank.model import save
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import label_profiles
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import TrainingOptions, train
+from profiles import changed, made, take_genes, take_samples
 
 
 @pytest.fixture(scope="module")
-def cells() -> ExpressionData:
+def cells() -> AnnData:
     return make_example(150, 20)[0]
 
 
@@ -36,7 +36,7 @@ def as_array(X):
 
 
 def with_obs(data, **columns):
-    return replace(data, obs=data.obs.assign(**columns))
+    return changed(data, obs=data.obs.assign(**columns))
 
 
 def test_a_model_with_all_that_prediction_needs(result, cells):
@@ -44,8 +44,8 @@ def test_a_model_with_all_that_prediction_needs(result, cells):
     card = model.card
     assert card.balanced_accuracy > 0.8
     assert len(model.genes) == model.n_genes
-    assert card.n_samples == cells.n_samples
-    assert sum(card.class_counts.values()) == cells.n_samples
+    assert card.n_samples == cells.n_obs
+    assert sum(card.class_counts.values()) == cells.n_obs
     assert model.panel.error_control.target_error == 0.2
     assert model.panel.calibration.n_samples == len(result.held_out)
     assert model.panel.likeness.profiles.shape == (len(model.classes), model.n_genes)
@@ -60,8 +60,8 @@ def test_held_out_tables_count_held_out_samples_alone(result, cells):
     truth = cells.obs["cell_type"].to_numpy()
     held_out = result.held_out
     assert not held_out["sample"].duplicated().any()
-    assert result.performance.per_class["n"].sum() == len(held_out) <= cells.n_samples
-    place = {name: k for k, name in enumerate(cells.sample_names)}
+    assert result.performance.per_class["n"].sum() == len(held_out) <= cells.n_obs
+    place = {name: k for k, name in enumerate(cells.obs_names)}
     assert (
         truth[[place[name] for name in held_out["sample"]]] == held_out["label"]
     ).all()
@@ -75,7 +75,7 @@ def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
     )
     again = train(cells, options)
     dense = train(
-        replace(cells, X=cells.X.toarray() if sparse.issparse(cells.X) else cells.X),
+        changed(cells, X=cells.X.toarray() if sparse.issparse(cells.X) else cells.X),
         options,
     )
     save(result.model, tmp_path / "one.optirank")
@@ -87,13 +87,13 @@ def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
     assert len(checksum) == 32
     assert dense.model.card.checksum == checksum
     assert np.array_equal(dense.model.panel.coef, result.model.panel.coef)
-    other = replace(cells, X=cells.X * 2)
+    other = changed(cells, X=cells.X * 2)
     small = TrainingOptions(label="cell_type", n_genes=5)
     assert train(other, small).model.card.checksum != checksum
 
 
 def test_a_size_a_list_and_genes_in_and_out(cells):
-    names = list(cells.gene_names)
+    names = list(cells.var_names)
     options = TrainingOptions(
         label="cell_type",
         n_genes=20,
@@ -112,7 +112,7 @@ def test_a_size_a_list_and_genes_in_and_out(cells):
 
 
 def test_genes_of_the_query_are_found_as_in_prediction(cells):
-    query = [name.lower() for name in cells.gene_names[:60]]
+    query = [name.lower() for name in cells.var_names[:60]]
     found = train(
         cells, TrainingOptions(label="cell_type", n_genes=20, query_genes=query)
     )
@@ -121,7 +121,7 @@ def test_genes_of_the_query_are_found_as_in_prediction(cells):
 
 
 def test_sources_are_left_out_whole(cells):
-    donor = np.array([f"d{k % 3}" for k in range(cells.n_samples)])
+    donor = np.array([f"d{k % 3}" for k in range(cells.n_obs)])
     found = train(
         with_obs(cells, donor=donor),
         TrainingOptions(label="cell_type", batch="donor", n_genes=20),
@@ -145,16 +145,14 @@ def test_a_source_in_which_a_class_is_frequent_is_not_learned_in_its_place(metho
     )  # what tells the sources apart, and the classes
     names = np.array([f"s{k}" for k in range(200)], dtype=object)
     obs = pd.DataFrame({"y": y, "source": source}, index=names)
-    data = ExpressionData(
-        X, np.array([f"g{k}" for k in range(60)], object), names, obs, "two"
-    )
+    data = made(X, [f"g{k}" for k in range(60)], obs, "two")
     options = TrainingOptions(label="y", batch="source", method=method)
     weights = prepare(data, options)[0].weights
     for label in ("a", "b"):
         sums = [weights[(y == label) & (source == one)].sum() for one in ("one", "two")]
         assert max(sums) < 2 * min(sums)  # the numbers of samples are 90 and 10
         assert sum(sums) == pytest.approx(100)
-    labels = train(data, options).model.predict(pd.DataFrame(X, names, data.gene_names))
+    labels = train(data, options).model.predict(pd.DataFrame(X, names, data.var_names))
     for one in ("one", "two"):
         rare = (source == one) & (y == ("b" if one == "one" else "a"))
         assert (labels == y)[rare].mean() >= 0.8
@@ -187,21 +185,21 @@ def test_what_cannot_be_used_is_left_out_and_said(cells):
     label[5:7] = "Unknown"
     X = cells.X.tolil() if sparse.issparse(cells.X) else cells.X.copy()
     X[10] = 0
-    data = replace(with_obs(cells, cell_type=label), X=sparse.csr_matrix(X))
+    data = changed(with_obs(cells, cell_type=label), X=sparse.csr_matrix(X))
     found = train(data, TrainingOptions(label="cell_type", n_genes=20))
     text = " ".join(found.notes)
     assert "2 samples are left out: no label" in text
     assert "rare (2)" in text
     assert "1 sample is left out: every gene has the same value" in text
     assert "'Unknown'" in text
-    assert found.model.card.n_samples == cells.n_samples - 5
+    assert found.model.card.n_samples == cells.n_obs - 5
 
 
 def test_counts_of_genes_that_share_a_name_are_summed(cells):
-    names = cells.gene_names.copy()
+    names = cells.var_names.to_numpy().copy()
     names[1] = names[0]
     found = train(
-        replace(cells, gene_names=names), TrainingOptions(label="cell_type", n_genes=20)
+        changed(cells, genes=names), TrainingOptions(label="cell_type", n_genes=20)
     )
     assert any(
         "1 gene name occurs more than once, their counts are summed" in note
@@ -214,14 +212,14 @@ def test_a_model_of_noise_is_called_one():
     samples = np.array([f"s{k}" for k in range(60)], dtype=object)
     obs = pd.DataFrame({"kind": np.repeat(["a", "b"], 30)}, index=samples)
     genes = np.array([f"g{k}" for k in range(150)], dtype=object)
-    data = ExpressionData(rng.normal(size=(60, 150)), genes, samples, obs, "noise")
+    data = made(rng.normal(size=(60, 150)), genes, obs, "noise")
     found = train(data, TrainingOptions(label="kind", n_genes=20))
     assert any("cannot be told from chance" in note for note in found.warnings)
 
 
 @pytest.mark.parametrize("method", ["optirank", "rank-lr"])
 def test_the_methods_of_the_paper(cells, method):
-    data = cells.select_genes(np.arange(40))  # a grid of settings, twice
+    data = take_genes(cells, np.arange(40))  # a grid of settings, twice
     first, again = (
         train(data, TrainingOptions(label="cell_type", method=method)) for _ in range(2)
     )
@@ -259,19 +257,17 @@ def test_values_that_are_no_numbers_are_refused(cells):
     X = as_array(cells.X).astype(float)
     X[3, 4] = np.nan
     with pytest.raises(DataError, match="missing or infinite"):
-        train(replace(cells, X=X), TrainingOptions(label="cell_type"))
+        train(changed(cells, X=X), TrainingOptions(label="cell_type"))
     with pytest.raises(DataError, match="no sample is left"):
-        train(replace(cells, X=np.ones_like(X)), TrainingOptions(label="cell_type"))
+        train(changed(cells, X=np.ones_like(X)), TrainingOptions(label="cell_type"))
 
 
 def test_standardised_values_are_a_warning_of_training_and_a_note_of_labels(cells):
     rng = np.random.default_rng(0)
-    rows = rng.integers(
-        0, cells.n_samples, 600
-    )  # more than are looked at for the scale
-    many = cells.select_samples(rows)
+    rows = rng.integers(0, cells.n_obs, 600)  # more than are looked at for the scale
+    many = take_samples(cells, rows)
     X = np.log1p(as_array(many.X).astype(float)) + rng.normal(0, 0.01, many.X.shape)
-    scaled = replace(many, X=(X - X.mean(axis=0)) / X.std(axis=0))
+    scaled = changed(many, X=(X - X.mean(axis=0)) / X.std(axis=0))
     options = TrainingOptions(label="cell_type", n_genes=20, n_jobs=1)
     result = train(scaled, options)
     assert STANDARDISED in result.warnings

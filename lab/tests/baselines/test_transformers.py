@@ -233,4 +233,4 @@ def test_fewer_genes_than_asked_for_are_all_taken_and_constant_ones_never(
 def test_genes_of_pancreas_cells_include_the_hormones(data_folder):
     baron = read_expression(data_folder / "baron_h1.h5ad")
     model = SingleCellNetGenes(20, random_state=0).fit(baron.X, baron.obs["cell_type"])
-    assert {"INS", "GCG", "SST", "PPY"} <= set(baron.gene_names[model.get_support()])
+    assert {"INS", "GCG", "SST", "PPY"} <= set(baron.var_names[model.get_support()])

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from anndata import AnnData
 
 from benchmark_cases import make_set
-from optirank.io.data import ExpressionData
 from optirank.io.reading import write_h5ad
 from optirank_lab.benchmark.pairs import CheckedPairs, check_pairs, read_pairs
 from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.data.profiles import changed, take_samples
 
 
 def read(folder: Path, text: str) -> tuple[tuple[BenchmarkTask, ...], list[str]]:
@@ -97,9 +97,9 @@ def test_all_lines_with_problems_are_listed_and_the_others_are_read(tmp_path):
 def test_a_pair_has_a_row_with_samples_classes_genes_and_checksums(tmp_path):
     write(tmp_path, "one", n=90)
 
-    def with_few_of_b(data: ExpressionData) -> ExpressionData:
+    def with_few_of_b(data: AnnData) -> AnnData:
         few = data.obs["cell_type"] == "b"
-        return data.select_samples(~few | (few.cumsum() <= 7))
+        return take_samples(data, ~few | (few.cumsum() <= 7))
 
     write(tmp_path, "other", with_few_of_b, classes=("a", "b", "c", "d"))
     pairs, table, problems = checked(tmp_path, "one,other,lung")
@@ -115,17 +115,17 @@ def test_a_pair_has_a_row_with_samples_classes_genes_and_checksums(tmp_path):
 
 
 def test_every_set_and_pair_with_a_problem_is_listed(tmp_path):
-    def with_nan(data: ExpressionData) -> ExpressionData:
+    def with_nan(data: AnnData) -> AnnData:
         X = data.X.toarray()
         X[0, 0] = np.nan
-        return replace(data, X=X)
+        return changed(data, X=X)
 
-    def standardised(data: ExpressionData) -> ExpressionData:
+    def standardised(data: AnnData) -> AnnData:
         X = data.X.toarray()
-        return replace(data, X=(X - X.mean(axis=0)) / X.std(axis=0))
+        return changed(data, X=(X - X.mean(axis=0)) / X.std(axis=0))
 
-    def renamed(data: ExpressionData) -> ExpressionData:
-        return replace(data, obs=data.obs.rename(columns={"cell_type": "type"}))
+    def renamed(data: AnnData) -> AnnData:
+        return changed(data, obs=data.obs.rename(columns={"cell_type": "type"}))
 
     write(tmp_path, "good")
     write(tmp_path, "missing values", with_nan)
@@ -159,7 +159,7 @@ def test_every_set_and_pair_with_a_problem_is_listed(tmp_path):
 def test_samples_that_are_in_both_sets_are_refused(tmp_path):
     write(tmp_path, "one")
     (tmp_path / "copy.h5ad").write_bytes((tmp_path / "one.h5ad").read_bytes())
-    some_samples = make_set("one").select_samples(np.arange(60, 90))
+    some_samples = take_samples(make_set("one"), np.arange(60, 90))
     write_h5ad(some_samples, tmp_path / "part.h5ad")
     _, _, problems = checked(tmp_path, "one,copy,first", "one,part,second")
     assert problems == [
@@ -173,8 +173,8 @@ def test_the_table_says_more_of_platforms_than_the_files(tmp_path):
     write(tmp_path, "one")
     write(tmp_path, "two", n=91)
 
-    def unnamed(data: ExpressionData) -> ExpressionData:
-        return replace(data, obs=data.obs.drop(columns="platform"))
+    def unnamed(data: AnnData) -> AnnData:
+        return changed(data, obs=data.obs.drop(columns="platform"))
 
     write(tmp_path, "three", unnamed)
     text = (

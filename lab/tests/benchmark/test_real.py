@@ -16,6 +16,7 @@ from optirank_lab.benchmark.designs import QUICK, RealTasks, genes_of_best_t
 from optirank_lab.benchmark.results import Storage
 from optirank_lab.benchmark.sets import Set, log_values
 from optirank_lab.benchmark.tasks import built_in
+from optirank_lab.data.profiles import changed
 
 
 @pytest.fixture
@@ -154,18 +155,16 @@ def test_log_values_by_hand():
 
 
 def break_genes(data):
-    return replace(
-        data, gene_names=np.array([f"other{j}" for j in range(data.n_genes)])
-    )
+    return changed(data, genes=[f"other{j}" for j in range(data.n_vars)])
 
 
 def break_classes(data):
-    data.obs["cell_type"] = ["x", "y"] * (data.n_samples // 2)
+    data.obs["cell_type"] = ["x", "y"] * (data.n_obs // 2)
     return data
 
 
 def break_column(data):
-    return replace(data, obs=data.obs.drop(columns="cell_type"))
+    return changed(data, obs=data.obs.drop(columns="cell_type"))
 
 
 def break_values(data):

@@ -16,6 +16,7 @@ from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank_lab.cli import app
 from optirank_lab.data import registry
+from optirank_lab.data.profiles import labels_of
 
 
 def datasets(*arguments: object, env: dict | None = None) -> Result:
@@ -136,8 +137,8 @@ def test_fetch_tells_the_steps_then_builds_what_was_put_there(tmp_path):
     assert done.exit_code == 0, done.stderr
     assert "2 samples x 2 genes, 2 classes" in done.stdout
     read = read_expression(tmp_path / "pcawg.h5ad")
-    assert list(read.labels("cell_type")) == ["colorectal", "pancreas"]
-    assert list(read.gene_names) == ["ENSG1", "ENSG2"]
+    assert list(labels_of(read, "cell_type")) == ["colorectal", "pancreas"]
+    assert list(read.var_names) == ["ENSG1", "ENSG2"]
 
 
 def test_stand_ins_are_built_from_given_files_and_what_is_gone_is_told(

@@ -24,6 +24,7 @@ from optirank.io.reading import write_h5ad
 from optirank_lab import load_dataset
 from optirank_lab.data.building import build
 from optirank_lab.data.fetching import ByHandError, download, fetch, fetch_all
+from optirank_lab.data.profiles import labels_of
 from optirank_lab.data.raw import RawFiles
 from optirank_lab.data.registry import RemoteFile, describe, find_entry, stand_ins
 
@@ -213,9 +214,9 @@ def test_baron_is_fetched_and_becomes_a_local_data_set(served, tmp_path):
     path = fetch(entry, data, say=said.append)
     assert any(address in text for text in said)
     read = load_dataset("baron", data)
-    assert list(read.gene_names) == ["INS", "GCG"]
-    assert list(read.labels("cell_type"))[:3] == ["alpha", "t cell", "beta"]
-    assert list(read.labels("donor")) == ["human1"] * 3 + ["human2"] * 3
+    assert list(read.var_names) == ["INS", "GCG"]
+    assert list(labels_of(read, "cell_type"))[:3] == ["alpha", "t cell", "beta"]
+    assert list(labels_of(read, "donor")) == ["human1"] * 3 + ["human2"] * 3
     assert set(read.obs) >= {"dataset", "platform", "cell_type_original"}
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "served",
@@ -246,9 +247,9 @@ def test_tcga_counts_are_rebuilt_and_the_rules_of_the_paper_hold(tmp_path):
     )
     about.to_csv(tmp_path / "TCGA-COAD.clinical.tsv.gz", sep="\t", index_label="sample")
     read = build(find_entry("tcga"), tmp_path, tmp_path)
-    assert list(read.gene_names) == ["ENSG01", "ENSG02"]
+    assert list(read.var_names) == ["ENSG01", "ENSG02"]
     np.testing.assert_array_equal(dense(read.X), [[1, 0], [2, 7]])
-    assert list(read.labels("cell_type")) == ["colorectal", "colorectal"]
+    assert list(labels_of(read, "cell_type")) == ["colorectal", "colorectal"]
 
 
 def test_brca_takes_the_breast_tumours_of_tcga(tmp_path):
@@ -265,4 +266,4 @@ def test_brca_takes_the_breast_tumours_of_tcga(tmp_path):
     )
     fetch(entry, tmp_path)
     read = load_dataset("BRCA", tmp_path)
-    assert list(read.labels("cell_type")) == ["brca mutated", "brca wild type"]
+    assert list(labels_of(read, "cell_type")) == ["brca mutated", "brca wild type"]

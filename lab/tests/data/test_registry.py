@@ -88,7 +88,7 @@ def test_a_folder_named_by_the_environment_is_a_catalogue(tmp_path, monkeypatch)
         3,
         {"alpha": 2, "beta": 2},
     )
-    assert load_dataset("mine").n_samples == 4
+    assert load_dataset("mine").n_obs == 4
     with pytest.raises(DataError, match=r"'yours'.*broken, mine"):
         load_dataset("yours")
     with pytest.raises(DataError, match="optirank-lab datasets fetch baron"):

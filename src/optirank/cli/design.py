@@ -168,14 +168,14 @@ def _open_query(
     """The labelled samples of another platform, whose column is looked for at once."""
     if query is None:
         return None
-    from optirank.io.data import check_column
-    from optirank.io.reading import is_table, open_expression
+    from optirank.io.data import annotations_of, check_column
+    from optirank.io.reading import is_table, open_file
 
     options = {}
     if is_table(query):
         options = {"genes_in": reading["genes_in"], "annotations": [label]}
-    opened = stack.enter_context(open_expression(query, **options))
-    check_column(opened.obs, label, str(query))
+    opened = stack.enter_context(open_file(query, **options))
+    check_column(annotations_of(opened), label, str(query))
     return opened
 
 

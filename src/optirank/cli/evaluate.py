@@ -70,10 +70,10 @@ def evaluate(
     inputs = [query, model, given["samples"], given["homologs"]]
     with tidy(), claimed_outputs({"the report": report}, inputs, force):
         from optirank._util.metrics import percent
-        from optirank.io.reading import open_expression
+        from optirank.io.cluster import cluster_at
+        from optirank.io.reading import open_file
         from optirank.model import load
         from optirank.report.pages import check_report, write_report
-        from optirank.workflow.cluster import cluster_at
         from optirank.workflow.evaluate import evaluate_profiles
 
         if report is not None:
@@ -83,7 +83,7 @@ def evaluate(
         fitted = load(model)
         with (
             remedies_for_missing_genes(context, fitted, query),
-            open_expression(
+            open_file(
                 query,
                 label=label,
                 known_genes=fitted.path_genes,

@@ -60,7 +60,7 @@ def train(
     """
     with tidy():
         from optirank import save
-        from optirank.workflow.cluster import cluster_at
+        from optirank.io.cluster import cluster_at
         from optirank.workflow.sources import open_sources
         from optirank.workflow.train import train as run
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 _HOMES = {
     "DataError": "optirank.io.data",
-    "ExpressionData": "optirank.io.data",
-    "concatenate": "optirank.io.data",
     "make_unstable_ranks": "optirank.datasets.synthetic",
     "open_expression": "optirank.io.reading",
     "read_expression": "optirank.io.reading",
@@ -16,8 +14,6 @@ _HOMES = {
 
 __all__ = [
     "DataError",
-    "ExpressionData",
-    "concatenate",
     "make_unstable_ranks",
     "open_expression",
     "read_expression",
@@ -25,7 +21,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from optirank.datasets.synthetic import make_unstable_ranks
-    from optirank.io.data import DataError, ExpressionData, concatenate
+    from optirank.io.data import DataError
     from optirank.io.reading import open_expression, read_expression
 
 

@@ -12,17 +12,19 @@ ribosomal and heat-shock genes do.
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from optirank._util.files import check_outputs
-from optirank.io.data import DataError, ExpressionData
+from optirank.io.data import DataError, make_profiles
 from optirank.io.reading import write_h5ad, write_table
+
+if TYPE_CHECKING:
+    from anndata import AnnData
 
 ONLY_ONE_PLATFORM = 10  # genes that the other platform does not measure, each way
 
@@ -45,7 +47,7 @@ PLATE = Platform("plate (generated)", 20000.0, 0.6, 1.0, 1.0)
 
 def make_example(
     n_reference: int = 500, n_query: int = 400, random_state: int | None = 0
-) -> tuple[ExpressionData, ExpressionData]:
+) -> tuple[AnnData, AnnData]:
     """Draw the reference and the query; ``obs`` has cell_type, dataset and platform.
 
     Each platform measures a few genes that the other does not.
@@ -91,11 +93,12 @@ def make_example(
         }
         obs = pd.DataFrame(about, index=samples)
         X = csr_matrix(X, dtype=np.float32)
-        pair.append(ExpressionData(X, genes, samples, obs, f"example_{name}"))
+        var = pd.DataFrame(index=pd.Index(genes))
+        pair.append(make_profiles(X, obs, var, f"example_{name}"))
     lost = rng.permutation(np.flatnonzero(np.isin(genes, families["other"])))
     lost = lost[: 2 * ONLY_ONE_PLATFORM].reshape(2, ONLY_ONE_PLATFORM)
     kept = [np.setdiff1d(np.arange(len(genes)), missing) for missing in lost]
-    return pair[0].select_genes(kept[0]), pair[1].select_genes(kept[1])
+    return pair[0][:, kept[0]].copy(), pair[1][:, kept[1]].copy()
 
 
 def write_example(
@@ -105,15 +108,14 @@ def write_example(
     *,
     force: bool = True,
 ) -> list[Path]:
-    """Write reference and query as .csv, and as .h5ad where anndata is installed.
+    """Write reference and query as .h5ad and .csv.
 
     With ``force=False`` files that exist are kept and a ValueError is raised.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file: name a folder")
-    kinds = [".h5ad"] if importlib.util.find_spec("anndata") is not None else []
-    kinds.append(".csv")
+    kinds = [".h5ad", ".csv"]
     paths = [
         folder / f"{stem}{kind}" for stem in ("reference", "query") for kind in kinds
     ]

@@ -12,43 +12,57 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.io.data import DataError, need, readable
-from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
+from optirank.io.data import DataError, about, make_profiles, need, readable
+from optirank.io.formats import Format, check_sizes, open_hdf5, open_sparse
 from optirank.io.options import ReadOptions
-from optirank.io.stored import (
-    CompressedColumns,
-    CompressedRows,
-    Sliceable,
-    StoredMatrix,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
 
 # Where other containers have AnnData tables: MuData, SpatialData
 _TABLES_OF = {"mod": "modalities", "tables": "tables"}
 
 
 @contextlib.contextmanager
-def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[Contents]:
+def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     with open_hdf5(path) as file:
         with readable(path):
-            contents = _contents(file, path, options)
-        yield contents
+            adata = _anndata_of(file, path, options)
+        yield adata
 
 
 @contextlib.contextmanager
-def _open_zarr(path: Path, options: ReadOptions) -> Iterator[Contents]:
-    zarr = need("zarr", "anndata", f"reading {path}")
+def _open_h5ad_matrix(path: Path, options: ReadOptions) -> Iterator[Any]:
+    with open_hdf5(path) as file:
+        with readable(path):
+            matrix = _matrix(_anndata_group(file, path, options), path, options)
+        yield matrix
+
+
+@contextlib.contextmanager
+def _open_zarr(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     with readable(path):
-        group = zarr.open_group(str(path), mode="r")
-        contents = _contents(group, path, options)
-    yield contents
+        adata = _anndata_of(_zarr_group(path), path, options)
+    yield adata
+
+
+@contextlib.contextmanager
+def _open_zarr_matrix(path: Path, options: ReadOptions) -> Iterator[Any]:
+    with readable(path):
+        group = _anndata_group(_zarr_group(path), path, options)
+        matrix = _matrix(group, path, options)
+    yield matrix
+
+
+def _zarr_group(path: Path) -> Any:
+    zarr = need("zarr", "anndata", f"reading {path}")
+    return zarr.open_group(str(path), mode="r")
 
 
 _OPTIONS = ("layer", "use_raw", "table")
-H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _OPTIONS)
-ZARR = Format("zarr", (".zarr",), _open_zarr, _OPTIONS)
+H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _OPTIONS, _open_h5ad_matrix)
+ZARR = Format("zarr", (".zarr",), _open_zarr, _OPTIONS, _open_zarr_matrix)
 
 
 def stored_source(path: Path) -> dict[str, str]:
@@ -74,7 +88,7 @@ def choose_table(tables: Any, name: str | None, source: object, what: str) -> st
     return name
 
 
-def _contents(group: Any, path: Path, options: ReadOptions) -> Contents:
+def _anndata_of(group: Any, path: Path, options: ReadOptions) -> AnnData:
     """Find matrix (left on disk), genes and samples in an AnnData file."""
     group = _anndata_group(group, path, options)
     missing = [key for key in ("X", "obs", "var") if key not in group]
@@ -87,30 +101,15 @@ def _contents(group: Any, path: Path, options: ReadOptions) -> Contents:
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
-    obs = _empty_obs(group, path) if options.matrix_only else _frame(group, "obs", path)
+    matrix = _matrix(group, path, options)
+    obs = _frame(group, "obs", path)
     raw = _raw_group(group, path)
     if options.use_raw:
-        if options.layer is not None:
-            raise DataError(
-                f"{path}: raw and the layer {options.layer!r} are asked for: give one"
-            )
-        if raw is None:
-            raise DataError(
-                f"{path} has no raw (use_raw=True, --use-raw): use X or a layer"
-            )
-        return Contents(_matrix(raw["X"], path), _frame(raw, "var", path), obs)
-    if options.layer is None:
-        element = group["X"]
-    else:
-        layers = group.get("layers", {})
-        if options.layer not in layers:
-            raise DataError(
-                f"{path} has no layer {options.layer!r}: there are {some(list(layers))}"
-            )
-        element = layers[options.layer]
-    var = _frame(group, "var", path)
-    raw_genes = None if raw is None else _index_of(raw["var"])
-    return Contents(_matrix(element, path), var, obs, raw_genes)
+        return make_profiles(matrix, obs, _frame(raw, "var", path), str(path))
+    adata = make_profiles(matrix, obs, _frame(group, "var", path), str(path))
+    if raw is not None:
+        about(adata)["raw_genes"] = _index_of(raw["var"])
+    return adata
 
 
 def _anndata_group(group: Any, path: Path, options: ReadOptions) -> Any:
@@ -155,59 +154,16 @@ def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
     return frame
 
 
-def _empty_obs(group: Any, path: Path) -> pd.DataFrame:
-    """A table of the samples without their names and annotations."""
-    import pandas as pd
-
-    if not hasattr(group["obs"], "keys"):
-        return _frame(group, "obs", path)  # which refuses it
-    key = group["obs"].attrs.get("_index", "_index")
-    return pd.DataFrame(index=pd.RangeIndex(group["obs"][key].shape[0]))
-
-
 def _read_elem(element: Any) -> Any:
-    """The value of an element of an AnnData file.
+    """The value of an element of an AnnData file."""
+    from anndata.io import read_elem
 
-    The kinds that ``obs`` and ``var`` mostly have are read here: importing anndata
-    takes longer than a small training. It reads all others, and zarr.
-    """
-    kind = element.attrs.get("encoding-type")
-    if type(element).__module__.startswith("h5py"):
-        if kind == "dataframe":
-            return _read_frame(element)
-        if kind == "categorical":
-            return _read_categorical(element)
-        if kind == "string-array":
-            return element.asstr()[...]
-        if kind == "array":
-            return element[...]
-    need("anndata", "anndata", f"reading {element.name}")
-    try:
-        from anndata.io import read_elem
-    except ImportError:  # anndata 0.10
-        from anndata.experimental import read_elem
     return read_elem(element)
 
 
-def _read_frame(element: Any) -> pd.DataFrame:
-    import pandas as pd
-
-    names = [str(name) for name in element.attrs["column-order"]]
-    index = pd.Index(_read_elem(element[element.attrs["_index"]]), dtype=object)
-    columns = {name: _read_elem(element[name]) for name in names}
-    return pd.DataFrame(columns, index=index)
-
-
-def _read_categorical(element: Any) -> pd.Categorical:
-    import pandas as pd
-
-    categories = _read_elem(element["categories"])
-    ordered = bool(element.attrs.get("ordered", False))
-    return pd.Categorical.from_codes(element["codes"][...], categories, ordered=ordered)
-
-
-def _matrix(element: Any, path: Path) -> StoredMatrix:
-    """Wrap an element of an AnnData file that holds a matrix."""
+def _matrix(group: Any, path: Path, options: ReadOptions) -> Any:
+    """The matrix that is asked for, left where it is stored."""
+    element = _matrix_element(group, path, options)
     if not hasattr(element, "keys"):
         if element.attrs.get("encoding-type") == "null" or element.shape is None:
             raise DataError(
@@ -218,12 +174,34 @@ def _matrix(element: Any, path: Path) -> StoredMatrix:
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; "
                 "it should be a matrix of numbers"
             )
-        return Sliceable(element)
-    check_sizes(element, path)
+        return element
     kind = str(element.attrs.get("encoding-type", ""))
+    if not kind.startswith(("csr", "csc")):
+        raise DataError(
+            f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC"
+        )
     n_rows, n_columns = (int(n) for n in element.attrs.get("shape", (0, 0)))
-    if kind.startswith("csr"):
-        return CompressedRows(element, (n_rows, n_columns))
-    if kind.startswith("csc"):
-        return CompressedColumns(element, (n_rows, n_columns), str(path))
-    raise DataError(f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC")
+    return open_sparse(element, path, (n_rows, n_columns))
+
+
+def _matrix_element(group: Any, path: Path, options: ReadOptions) -> Any:
+    """Where X, a layer or raw is stored."""
+    if options.use_raw:
+        if options.layer is not None:
+            raise DataError(
+                f"{path}: raw and the layer {options.layer!r} are asked for: give one"
+            )
+        raw = _raw_group(group, path)
+        if raw is None:
+            raise DataError(
+                f"{path} has no raw (use_raw=True, --use-raw): use X or a layer"
+            )
+        return raw["X"]
+    if options.layer is None:
+        return group["X"]
+    layers = group.get("layers", {})
+    if options.layer not in layers:
+        raise DataError(
+            f"{path} has no layer {options.layer!r}: there are {some(list(layers))}"
+        )
+    return layers[options.layer]

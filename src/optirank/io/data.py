@@ -1,29 +1,44 @@
-"""`ExpressionData`: a matrix of samples by genes with its names; the errors of data."""
+"""AnnData as readers leave it, what a workflow asks of it, and the errors of data.
+
+Every reader ends in an AnnData whose ``X`` is in memory or left where it is stored: an
+anndata ``sparse_dataset``, an array of HDF5 or zarr, a dask array. Names of genes are
+``var_names``, annotations ``obs``. ``uns["optirank"]`` holds
+
+- ``source``: where the data come from, for messages;
+- ``notes``: what was left out or changed, a sentence each;
+- ``raw_genes``: the genes of ``raw``, where there is one that was not asked for;
+- ``name``: what the data are called among several;
+- ``summed``: True where it is decided that features of one name are summed;
+- ``store``: how another process opens the same matrix (`optirank.io.reading.Store`);
+- ``matrix``: of a table or a .loom file, whose numbers no AnnData can hold before they
+  are read, what reads them (`optirank.io.stored.StoredMatrix`).
+
+Features that are left out have False in ``var["optirank_used"]``: the matrix of a file
+is not cut before it is read. Genes of one name are one gene, the sum of its features.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank._util.names import counted, some
-from optirank._util.scales import value_scale
-from optirank.io.stored import ChosenColumns, SummedColumns, as_stored, take_rows
+from optirank._util.names import some
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
+    from numpy.typing import NDArray
 
-MERGES = ("first", "sum", "drop")
-SCALE_SAMPLES = 200  # samples and genes that tell what kind of values data hold
-SCALE_GENES = 2000
+KEY = "optirank"  # of uns
+USED = "optirank_used"  # the column of var that says which features are genes in use
 
 
 class DataError(ValueError):
@@ -74,301 +89,209 @@ def readable(path: Path | str) -> Iterator[None]:
         ) from error
 
 
-class Profiles(Protocol):
-    """A matrix of samples by genes with names and annotations, in memory or larger."""
+def make_profiles(
+    X: Any,
+    obs: pd.DataFrame,
+    var: pd.DataFrame,
+    source: str = "these data",
+    *,
+    notes: Sequence[str] = (),
+    used: NDArray[np.bool_] | None = None,
+    **further: Any,
+) -> AnnData:
+    """An AnnData as readers leave it.
 
-    @property
-    def gene_names(self) -> np.ndarray:
-        """Names of the genes."""
-        ...
+    Parameters
+    ----------
+    X : samples x features: anything that AnnData takes, or a `StoredMatrix`.
+    obs, var : tables with the names of samples and genes as index.
+    source, notes : see above.
+    used : mask of the features that are genes in use; None for all.
+    further : other entries of ``uns["optirank"]``.
+    """
+    import anndata
 
-    @property
-    def sample_names(self) -> np.ndarray:
-        """Names of the samples."""
-        ...
+    if X.shape != (len(obs), len(var)):
+        raise DataError(
+            f"{source}: the matrix is {X.shape[0]} x {X.shape[1]}, but there are "
+            f"{len(obs)} sample names and {len(var)} gene names"
+        )
+    known = {**further, "source": source, "notes": list(notes)}
+    shape = None
+    if hasattr(X, "reader"):
+        known["matrix"] = X
+        shape = X.shape
+        X = None
+    if used is not None and not used.all():
+        var = var.assign(**{USED: used})
+    with warnings.catch_warnings():
+        # Readers say which names occur twice
+        warnings.filterwarnings("ignore", message=".*names are not unique")
+        return anndata.AnnData(
+            X=X, obs=_named(obs), var=_named(var), uns={KEY: known}, shape=shape
+        )
 
-    @property
-    def obs(self) -> pd.DataFrame:
-        """Annotations of the samples."""
-        ...
 
-    @property
-    def source(self) -> str:
-        """Where the data come from, for messages."""
-        ...
+def _named(table: pd.DataFrame) -> pd.DataFrame:
+    """A table whose index is text, and its own."""
+    index = table.index.astype(str)
+    return table.set_axis(index.rename(None), axis=0)
 
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        ...
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader left out or changed, a sentence each."""
-        ...
+def with_genes(
+    adata: AnnData,
+    names: Sequence[str] | NDArray[np.object_],
+    notes: Sequence[str] = (),
+    used: NDArray[np.bool_] | None = None,
+) -> AnnData:
+    """The same values with other names of the genes in use, and notes that say why.
 
-    def unique_genes(self) -> Profiles:
-        """The profiles with genes of the same name merged."""
-        ...
+    ``used`` is a mask of all features that replaces the one there is.
+    """
+    before = used_features(adata)
+    all_names = np.array(adata.var_names, dtype=object)
+    all_names[before] = np.array([str(name) for name in names], dtype=object)
+    known = dict(about(adata))
+    known["notes"] = [*known["notes"], *notes]
+    known.pop("summed", None)  # other names may be there twice
+    X = known.pop("matrix", adata.X)
+    return make_profiles(
+        X,
+        annotations_of(adata),
+        features_of(adata).set_axis(all_names),
+        used=before if used is None else used,
+        **known,
+    )
 
-    def blocks(
-        self,
-        genes: Sequence[str] | np.ndarray | None = None,
-        block_size: int = 1024,
-        rows: np.ndarray | None = None,
-    ) -> Iterator[ExpressionData]:
-        """Blocks of samples, as those of ExpressionData."""
-        ...
+
+def with_annotations(adata: AnnData, **columns: Any) -> AnnData:
+    """The same values with further columns of annotations."""
+    known = dict(about(adata))
+    X = known.pop("matrix", adata.X)
+    return make_profiles(
+        X,
+        annotations_of(adata).assign(**columns),
+        features_of(adata),
+        used=used_features(adata),
+        **known,
+    )
+
+
+def about(adata: AnnData) -> dict[str, Any]:
+    """What a reader says of data, see above; little of those that no reader made."""
+    known = adata.uns.get(KEY, {})
+    if "source" in known:
+        return known
+    return {"source": "these data", "notes": []}
+
+
+def matrix_of(adata: AnnData) -> Any:
+    """The matrix of samples by features, in memory or where it is stored."""
+    return about(adata).get("matrix", adata.X)
+
+
+def used_features(adata: AnnData) -> NDArray[np.bool_]:
+    """Mask of the features that are genes in use."""
+    if USED in adata.var:
+        return np.array(adata.var[USED], dtype=bool)
+    return np.ones(adata.n_vars, dtype=bool)
+
+
+def used_names(adata: AnnData) -> NDArray[np.object_]:
+    """Names of the features in use, as often as they occur."""
+    return np.array(adata.var_names, dtype=object)[used_features(adata)]
+
+
+def other_names(adata: AnnData) -> dict[str, NDArray[np.object_]]:
+    """Other names of the features in use: the columns of ``var`` that hold text."""
+    used = used_features(adata)
+    return {
+        str(column): np.array(
+            [text.strip() or text for text in values.astype(str)[used]], dtype=object
+        )
+        for column, values in features_of(adata).items()
+        if column not in ("feature_types", "feature_type")
+        and values.dtype.kind not in "biufcmM"
+    }
+
+
+def raw_genes(adata: AnnData) -> list[str]:
+    """Names of the genes of ``raw``, where there is one that was not asked for."""
+    return [str(name) for name in about(adata).get("raw_genes", ())]
+
+
+def source_of(data: AnnData | Sequence[AnnData]) -> str:
+    """Where data come from, for messages."""
+    parts = parts_of(data)
+    if len(parts) == 1:
+        return str(about(parts[0])["source"])
+    return ", ".join(name_of(part) for part in parts)
+
+
+def name_of(adata: AnnData) -> str:
+    """What data are called among several."""
+    known = about(adata)
+    return str(known.get("name", known["source"]))
+
+
+def notes_of(data: AnnData | Sequence[AnnData]) -> list[str]:
+    """What readers left out or changed; of several data sets, with their names."""
+    parts = parts_of(data)
+    if len(parts) == 1:
+        return list(about(parts[0])["notes"])
+    return [
+        f"{name_of(part)}: {note}" for part in parts for note in about(part)["notes"]
+    ]
+
+
+def parts_of(data: AnnData | Sequence[AnnData]) -> list[AnnData]:
+    """One data set, or several, as a list."""
+    if isinstance(data, Sequence):
+        return list(data)
+    return [data]
+
+
+def n_samples_of(data: AnnData | Sequence[AnnData]) -> int:
+    """Number of samples of one or several data sets."""
+    return sum(part.n_obs for part in parts_of(data))
+
+
+def annotations_of(data: AnnData | Sequence[AnnData]) -> pd.DataFrame:
+    """The annotations of all samples of one or several data sets."""
+    import pandas as pd
+
+    parts = parts_of(data)
+    tables = [cast("pd.DataFrame", part.obs) for part in parts]
+    return tables[0] if len(parts) == 1 else pd.concat(tables)
+
+
+def features_of(adata: AnnData) -> pd.DataFrame:
+    """What is known of all features, without whether they are in use."""
+    return cast("pd.DataFrame", adata.var).drop(columns=USED, errors="ignore")
+
+
+def gene_names(data: AnnData | Sequence[AnnData]) -> NDArray[np.object_]:
+    """Names of the genes that all data sets have, each once, in the order of the
+    first.
+    """
+    parts = parts_of(data)
+    names = dict.fromkeys(used_names(parts[0]))
+    for part in parts[1:]:
+        known = set(used_names(part))
+        names = {name: None for name in names if name in known}
+    if len(parts) > 1 and len(names) < 2:
+        raise DataError(
+            f"{some([name_of(part) for part in parts])} have {len(names)} genes in "
+            "common: their gene names may be of different kinds (gene_column=, "
+            "--gene-column)"
+        )
+    return np.array(list(names), dtype=object)
 
 
 def block_rows(n_genes: int) -> int:
     """How many samples of so many genes are read together."""
     # Were it dense, a block has 80 MB in single precision
     return max(64, 20_000_000 // max(1, n_genes))
-
-
-@dataclass(frozen=True, eq=False)
-class ExpressionData:
-    """Expression profiles, in memory or, of an opened file, left where they are stored.
-
-    Data of an opened file are pickled as the file's name and the options of reading, so
-    that another process can open the file itself.
-
-    Attributes
-    ----------
-    X : CSR matrix or array, samples by genes; or a stored matrix, for `read` and
-        `blocks`
-    gene_names, sample_names : arrays of str
-    obs : DataFrame
-        Annotations of the samples, one row each, in the order of ``X``.
-    source : str
-        Where the data come from; error messages name it.
-    other_gene_names : dict of arrays of str
-        What ``gene_column`` could name instead, by column.
-    raw_gene_names : array of str, optional
-        The genes of ``raw``, where the data have it and it was not asked for.
-    notes : tuple of str
-        What was left out or changed when the data were read.
-    reopen : callable and its arguments, optional
-        What opens the same data in another process.
-    """
-
-    X: Any
-    gene_names: np.ndarray
-    sample_names: np.ndarray
-    obs: pd.DataFrame
-    source: str = "these data"
-    other_gene_names: dict[str, np.ndarray] = field(default_factory=dict)
-    raw_gene_names: np.ndarray | None = None
-    notes: tuple[str, ...] = ()
-    reopen: tuple[Callable[..., ExpressionData], tuple[Any, ...]] | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if self.reopen is not None:
-            return self.reopen
-        values = tuple(getattr(self, entry.name) for entry in fields(self))
-        return type(self), values
-
-    def __post_init__(self) -> None:
-        expected = (len(self.sample_names), len(self.gene_names))
-        if self.X.shape != expected or len(self.obs) != expected[0]:
-            raise DataError(
-                f"{self.source}: the matrix is {self.X.shape[0]} x {self.X.shape[1]}, "
-                f"but there are {expected[0]} sample names, {expected[1]} gene names "
-                f"and {len(self.obs)} rows of annotations"
-            )
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return len(self.sample_names)
-
-    @property
-    def n_genes(self) -> int:
-        """Number of genes."""
-        return len(self.gene_names)
-
-    @property
-    def duplicated_genes(self) -> list[str]:
-        """Gene names that occur more than once, in the order of their first
-        occurrence.
-        """
-        return duplicates(self.gene_names)
-
-    def labels(self, column: str) -> pd.Series:
-        """Return a column of ``obs`` as text, missing values as NaN."""
-        return text_column(self.obs, column, self.source)
-
-    def read(self, genes: Sequence[str] | np.ndarray | None = None) -> ExpressionData:
-        """Read these genes (names or positions, in this order; None: all) of all
-        samples.
-        """
-        return self._reader(genes)(np.arange(self.n_samples))
-
-    def blocks(
-        self,
-        genes: Sequence[str] | np.ndarray | None = None,
-        block_size: int = 1024,
-        rows: np.ndarray | None = None,
-    ) -> Iterator[ExpressionData]:
-        """Read all samples, or those at some sorted positions, in blocks.
-
-        Memory follows the size of a block. Rows that are not asked for are not kept,
-        and long runs of them are not read.
-        """
-        rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
-        if len(rows):
-            read = self._reader(genes)
-            for first in range(0, len(rows), block_size):
-                yield read(rows[first : first + block_size])
-
-    def _reader(
-        self, genes: Sequence[str] | np.ndarray | None
-    ) -> Callable[[np.ndarray], ExpressionData]:
-        """Choose genes, and return what reads rows of them."""
-        columns = None
-        names = self.gene_names
-        if genes is not None:
-            columns = gene_positions(self.gene_names, genes, self.source)
-            names = names[columns]
-        with readable(self.source):
-            reader = as_stored(self.X).reader(columns)
-
-        def read(rows: np.ndarray) -> ExpressionData:
-            with readable(self.source):
-                X = take_rows(reader, rows)
-            return ExpressionData(
-                X, names, self.sample_names[rows], self.obs.iloc[rows], self.source
-            )
-
-        return read
-
-    def select_genes(self, genes: Sequence[str] | np.ndarray) -> ExpressionData:
-        """Keep these genes, by name or by position, in the order given."""
-        positions = gene_positions(self.gene_names, genes, self.source)
-        if hasattr(self.X, "reader"):
-            X = ChosenColumns(self.X, positions)
-        else:
-            X = self.X[:, positions]
-        return replace(
-            self,
-            X=X,
-            gene_names=self.gene_names[positions],
-            other_gene_names=_at(self.other_gene_names, positions),
-            reopen=_then(self.reopen, "select_genes", positions),
-        )
-
-    def select_samples(self, samples: np.ndarray) -> ExpressionData:
-        """Keep these samples: a boolean mask or positions."""
-        positions = np.arange(self.n_samples)[samples]
-        return replace(
-            self,
-            X=self.X[positions],
-            sample_names=self.sample_names[positions],
-            obs=self.obs.iloc[positions],
-            reopen=None,
-        )
-
-    def rename_genes(
-        self, names: Sequence[str], notes: Sequence[str] = ()
-    ) -> ExpressionData:
-        """Give the genes other names, with notes that say why."""
-        return replace(
-            self,
-            gene_names=np.array(list(names), dtype=object),
-            notes=(*self.notes, *notes),
-            reopen=_then(self.reopen, "rename_genes", list(names), list(notes)),
-        )
-
-    def unique_genes(self) -> ExpressionData:
-        """Merge genes of the same name, without reading the data: the one rule for it.
-
-        Counts are added up. Of values on another scale the first gene of each name is
-        used, since sums of logarithms mean nothing.
-        """
-        repeated = self.duplicated_genes
-        if not repeated:
-            return self
-        names = self.gene_names.astype(str)
-        _, first, group = np.unique(names, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        place = np.argsort(order)[
-            group
-        ]  # of each gene among the unique names, in order
-        kept = first[order]
-        if self._looks_like_counts():
-            X = SummedColumns(as_stored(self.X), place, len(kept))
-            how = "their counts are summed"
-        else:
-            X = ChosenColumns(as_stored(self.X), kept)
-            how = "the first of each is used"
-        what = counted(len(repeated), "gene name occurs", "gene names occur")
-        note = f"{what} more than once, {how}: {some(repeated)}"
-        return replace(
-            self,
-            X=X,
-            gene_names=self.gene_names[kept],
-            other_gene_names=_at(self.other_gene_names, kept),
-            notes=(*self.notes, note),
-            reopen=_then(self.reopen, "unique_genes"),
-        )
-
-    def _looks_like_counts(self) -> bool:
-        """Whether some samples, evenly spaced, hold counts in some genes, likewise."""
-        if not self.n_samples:
-            return False
-        rows = np.arange(0, self.n_samples, max(1, self.n_samples // SCALE_SAMPLES))
-        genes = np.arange(0, self.n_genes, max(1, self.n_genes // SCALE_GENES))
-        blocks = self.blocks(genes, len(rows), rows)
-        return value_scale(next(blocks).X) == "counts"
-
-    def merge_duplicates(self, how: str) -> ExpressionData:
-        """Make gene names unique: keep the ``first`` of each, ``sum`` them, or
-        ``drop`` them.
-        """
-        if how not in MERGES:
-            raise ValueError(f"how={how!r}: use one of {', '.join(MERGES)}")
-        _, first, group, counts = np.unique(
-            self.gene_names.astype(str),
-            return_index=True,
-            return_inverse=True,
-            return_counts=True,
-        )
-        if how == "drop":
-            return self.select_genes(np.sort(first[counts == 1]))
-        if how == "first":
-            return self.select_genes(np.sort(first))
-        ones = np.ones(self.n_genes, self.X.dtype)
-        entries = (ones, (np.arange(self.n_genes), group))
-        order = np.argsort(first)
-        X = (self.X @ csr_matrix(entries, shape=(self.n_genes, len(first))))[:, order]
-        return replace(
-            self, X=X, gene_names=self.gene_names[first[order]], other_gene_names={}
-        )
-
-
-def _at(
-    names: Mapping[str, np.ndarray], positions: np.ndarray
-) -> dict[str, np.ndarray]:
-    return {column: values[positions] for column, values in names.items()}
-
-
-def _then(
-    reopen: tuple[Callable[..., ExpressionData], tuple[Any, ...]] | None,
-    method: str,
-    *arguments: Any,
-) -> tuple[Callable[..., ExpressionData], tuple[Any, ...]] | None:
-    """What opens data in another process and then calls one of their methods."""
-    return None if reopen is None else (_reopened, (reopen, method, arguments))
-
-
-def _reopened(
-    reopen: tuple[Callable[..., ExpressionData], tuple[Any, ...]],
-    method: str,
-    arguments: tuple[Any, ...],
-) -> ExpressionData:
-    opens, options = reopen
-    return getattr(opens(*options), method)(*arguments)
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
@@ -400,8 +323,8 @@ def check_column(obs: pd.DataFrame, column: str, source: str) -> None:
 
 
 def gene_positions(
-    names: np.ndarray, genes: Sequence | np.ndarray, source: str
-) -> np.ndarray:
+    names: NDArray[np.object_], genes: Sequence | NDArray, source: str
+) -> NDArray[np.intp]:
     """Turn gene names, or positions, into positions in ``names``."""
     wanted = np.asarray(genes)
     if len(np.unique(wanted)) < len(wanted):
@@ -412,7 +335,7 @@ def gene_positions(
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(names)):
             raise DataError(f"{source}: gene positions must be 0 to {len(names) - 1}")
         return wanted.astype(np.intp)
-    where = {name: position for position, name in enumerate(names)}
+    where: Mapping[str, int] = {name: position for position, name in enumerate(names)}
     twice = set(duplicates(names)) if len(where) < len(names) else set()
     missing = [gene for gene in genes if gene not in where]
     if missing:
@@ -424,45 +347,6 @@ def gene_positions(
     if double:
         raise DataError(
             f"{source} has several genes called {some(double)}: ask for them by "
-            "position, merge them (merge_duplicates), or take other names "
-            "(gene_column=, --gene-column)"
+            "position, or take other names (gene_column=, --gene-column)"
         )
     return np.array([where[gene] for gene in genes], dtype=np.intp)
-
-
-def concatenate(
-    parts: Sequence[ExpressionData], column: str | None = None
-) -> ExpressionData:
-    """Several data sets as one, over the genes that all of them have (order of the
-    first).
-
-    ``column`` names a column of ``obs`` to add, which says from which source a sample
-    is.
-    """
-    import pandas as pd
-
-    shared = set(parts[0].gene_names).intersection(
-        *(part.gene_names for part in parts[1:])
-    )
-    common = [gene for gene in parts[0].gene_names if gene in shared]
-    if not common:
-        raise DataError(
-            f"{some([part.source for part in parts])} have no gene in common: are "
-            "their genes named alike? (gene_column=, --gene-column)"
-        )
-    if len(parts) > 1:
-        parts = [part.select_genes(common) for part in parts]
-    matrices = [part.X for part in parts]
-    sparse = any(map(issparse, matrices))
-    return ExpressionData(
-        vstack(matrices, format="csr") if sparse else np.concatenate(matrices),
-        parts[0].gene_names,
-        np.concatenate([part.sample_names for part in parts]),
-        pd.concat(
-            [
-                part.obs.assign(**{column: part.source} if column else {})
-                for part in parts
-            ]
-        ),
-        parts[0].source if len(parts) == 1 else some([part.source for part in parts]),
-    )

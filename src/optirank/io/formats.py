@@ -14,32 +14,29 @@ import numpy as np
 
 from optirank.io.data import DataError, need, readable
 from optirank.io.options import ReadOptions
-from optirank.io.stored import StoredMatrix
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    import pandas as pd
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What a file holds: a matrix of samples by features, and tables of both."""
-
-    matrix: StoredMatrix
-    var: pd.DataFrame  # features; their names are the index
-    obs: pd.DataFrame  # samples; their names are the index
-    raw_genes: np.ndarray | None = None  # names of the genes of raw, if it was not read
+    from anndata import AnnData
 
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: one entry of `optirank.io.reading.FORMATS`."""
+    """A file format: one entry of `optirank.io.reading.FORMATS`.
+
+    ``open`` gives all features with the names that the file has for them, and the
+    matrix left where it is: `make_profiles` makes such an AnnData. ``open_matrix``
+    gives the matrix alone, where that is less work: it is what a worker needs.
+    """
 
     name: str
     suffixes: tuple[str, ...]  # in lower case
-    open: Callable[[Path, ReadOptions], AbstractContextManager[Contents]]
+    open: Callable[[Path, ReadOptions], AbstractContextManager[AnnData]]
     takes: tuple[str, ...] = ()  # options that only some formats have
+    open_matrix: Callable[[Path, ReadOptions], AbstractContextManager[Any]] | None = (
+        None
+    )
 
 
 @contextlib.contextmanager
@@ -55,6 +52,32 @@ def open_hdf5(path: Path) -> Iterator[Any]:
         file = h5py.File(path, "r")
     with file:
         yield file
+
+
+def open_sparse(group: Any, path: Path, shape: tuple[int, int]) -> Any:
+    """anndata's matrix of a group that holds one, left where it is stored."""
+    from anndata.io import sparse_dataset
+
+    check_sizes(group, path)
+    stored = sparse_dataset(group)
+    _check_pointers(group, shape[stored.format == "csc"])
+    return stored
+
+
+def _check_pointers(group: Any, count: int) -> None:
+    """Refuse a sparse matrix whose parts do not fit together."""
+    data = group["data"]
+    pointers = np.asarray(group["indptr"][:], dtype=np.int64)
+    if np.dtype(data.dtype).kind not in "fiub":
+        raise ValueError(f"its values are of type {data.dtype}, not numbers")
+    if (
+        len(pointers) != count + 1
+        or pointers[0] != 0
+        or (np.diff(pointers) < 0).any()
+        or pointers[-1] != data.shape[0]
+        or data.shape != group["indices"].shape
+    ):
+        raise ValueError("the parts of its sparse matrix do not fit together")
 
 
 def _stored_bytes(element: Any) -> int:

@@ -17,10 +17,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optirank._util.names import some
-from optirank.io.data import DataError, ExpressionData, readable
+from optirank.io.blocks import unique_genes
+from optirank.io.data import DataError, other_names, readable, used_names, with_genes
 from optirank.io.table_files import open_text, separator
+
+if TYPE_CHECKING:
+    from anndata import AnnData
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
@@ -80,67 +85,65 @@ def ensembl_ids_of(names: Iterable[str]) -> list[str]:
 
 
 def in_names_of(
-    profiles: ExpressionData,
+    adata: AnnData,
     panel: Iterable[str],
     *,
     known: Iterable[str] = (),
     homologs: Homologs = None,
-) -> ExpressionData:
-    """Profiles whose genes have the names of a model's genes, each name once.
+) -> AnnData:
+    """A query whose genes have the names of a model's genes, each name once.
 
     Where less than half of the panel is there as written, in this order: a column of
     the file's own genes, the shipped table of Ensembl ids, the shipped table of mouse
     and human genes. Each is used only where it finds more than twice as many genes.
-    Genes that then share a name are merged (`ExpressionData.unique_genes`). ``notes``
-    say what was done.
+    Genes that then share a name are merged (`unique_genes`). The notes say what was
+    done.
 
     Parameters
     ----------
-    profiles : the query.
+    adata : the query, as readers leave it.
     panel : names of the genes that the model needs.
     known : further genes of the model's training data, which tell the model's species.
     homologs : a table of homologs, see :func:`optirank.tl.annotate`; None to recognise
         mouse and human names.
     """
     panel = [str(gene) for gene in panel]
-    renamed = _by_own_column(profiles, panel)
-    renamed = _by_ensembl(renamed, panel)
+    adata = _by_own_column(adata, panel)
+    adata = _by_ensembl(adata, panel)
     names, notes = homologous_names(
-        renamed.gene_names, panel, known=known, homologs=homologs
+        used_names(adata), panel, known=known, homologs=homologs
     )
     if notes:
-        renamed = renamed.rename_genes(names, notes)
-    return renamed.unique_genes()
+        adata = with_genes(adata, names, notes)
+    return unique_genes(adata)
 
 
-def _by_own_column(profiles: ExpressionData, panel: Sequence[str]) -> ExpressionData:
-    """Profiles named by the column of their genes that has most of the panel."""
-    present = _n_shared(panel, profiles.gene_names)
-    shared = {
-        column: _n_shared(panel, names)
-        for column, names in profiles.other_gene_names.items()
-    }
+def _by_own_column(adata: AnnData, panel: Sequence[str]) -> AnnData:
+    """A query named by the column of its genes that has most of the panel."""
+    given = used_names(adata)
+    columns = other_names(adata)
+    present = _n_shared(panel, given)
+    shared = {column: _n_shared(panel, names) for column, names in columns.items()}
     best = max(shared, key=lambda column: shared[column], default=None)
     if best is None or not _finds_more(shared[best], present, len(panel)):
-        return profiles
-    column_names = profiles.other_gene_names[best]
+        return adata
     names = [
         str(column_name) if str(column_name) not in ("", "nan", "None") else str(name)
-        for column_name, name in zip(column_names, profiles.gene_names, strict=True)
+        for column_name, name in zip(columns[best], given, strict=True)
     ]
     note = (
         f"gene names are those of the column {best!r} of the data's genes: it has "
         f"{shared[best]} of the panel's {len(panel)} genes, the names have {present}"
     )
-    return profiles.rename_genes(names, [note])
+    return with_genes(adata, names, [note])
 
 
-def _by_ensembl(profiles: ExpressionData, panel: Sequence[str]) -> ExpressionData:
-    """Profiles whose Ensembl ids are translated to symbols, or the other way round."""
-    given = [str(name) for name in profiles.gene_names]
+def _by_ensembl(adata: AnnData, panel: Sequence[str]) -> AnnData:
+    """A query whose Ensembl ids are translated to symbols, or the other way round."""
+    given = [str(name) for name in used_names(adata)]
     ids_given = are_ensembl_ids(given)
     if ids_given == are_ensembl_ids(panel):
-        return profiles
+        return adata
     names = symbols_of(given) if ids_given else ensembl_ids_of(given)
     wanted = set(panel) | set(_without_versions(panel))
     shared = len(wanted.intersection(names))
@@ -149,14 +152,14 @@ def _by_ensembl(profiles: ExpressionData, panel: Sequence[str]) -> ExpressionDat
         from_mouse = _n_shared(panel, _translated(names, _pairs_both_ways()))
     present = _n_shared(panel, given)
     if not _finds_more(max(shared, from_mouse), present, len(panel)):
-        return profiles
+        return adata
     direction = "Ensembl ids to symbols" if ids_given else "symbols to Ensembl ids"
     changed = sum(new != old for new, old in zip(names, given, strict=True))
     note = (
         f"{changed} of {len(names)} gene names are translated from {direction} by the "
         "shipped table of human and mouse genes"
     )
-    return profiles.rename_genes(names, [note])
+    return with_genes(adata, names, [note])
 
 
 def _without_versions(names: Iterable[str]) -> list[str]:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
-from optirank.io.data import DataError, readable
-from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
+from optirank.io.data import DataError, make_profiles, readable
+from optirank.io.formats import Format, check_sizes, open_hdf5
 from optirank.io.options import ReadOptions
-from optirank.io.stored import StoredMatrix, TransposedDense
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+# A gene costs one request to the file: with more than this share of them chosen, all
+# are read instead
+_MANY = 0.25
 
 # Attributes that hold names: of loompy, of scanpy, of older files
 _GENES = ("Gene", "var_names", "gene_names", "GeneName", "Accession")
@@ -22,17 +29,17 @@ _CELLS = ("CellID", "obs_names", "cell_names", "Cell")
 
 
 @contextlib.contextmanager
-def _open_loom(path: Path, options: ReadOptions) -> Iterator[Contents]:
+def _open_loom(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     with open_hdf5(path) as file:
         with readable(path):
-            contents = _contents(file, path, options)
-        yield contents
+            adata = _anndata_of(file, path, options)
+        yield adata
 
 
 LOOM = Format("loom", (".loom",), _open_loom, ("layer",))
 
 
-def _contents(file: Any, path: Path, options: ReadOptions) -> Contents:
+def _anndata_of(file: Any, path: Path, options: ReadOptions) -> AnnData:
     missing = [key for key in ("matrix", "row_attrs", "col_attrs") if key not in file]
     if missing:
         raise DataError(
@@ -54,8 +61,37 @@ def _contents(file: Any, path: Path, options: ReadOptions) -> Contents:
     n_genes, n_cells = matrix.shape
     var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)
     obs = _attributes(file["col_attrs"], _CELLS, int(n_cells), path)
-    stored: StoredMatrix = TransposedDense(matrix)
-    return Contents(stored, var, obs)
+    return make_profiles(GenesBySamples(matrix), obs, var, str(path))
+
+
+@dataclass(frozen=True)
+class GenesBySamples:
+    """The array of a .loom file, read as samples by genes."""
+
+    values: Any
+    columns: np.ndarray | None = None
+    streams = True  # some samples can be read without the others
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        n_genes, n_samples = self.values.shape
+        return n_samples, n_genes
+
+    def reader(self, columns: np.ndarray | None) -> GenesBySamples:
+        """Choose genes."""
+        return GenesBySamples(self.values, columns)
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Return these samples; few genes are read alone."""
+        if self.columns is None:
+            return np.ascontiguousarray(self.values[:, start:stop].T)
+        if len(self.columns) > _MANY * self.values.shape[0]:
+            return np.ascontiguousarray(self.values[:, start:stop][self.columns].T)
+        genes = [self.values[int(gene), start:stop] for gene in self.columns]
+        if not genes:
+            return np.zeros((stop - start, 0), dtype=self.values.dtype)
+        return np.stack(genes, axis=1)
 
 
 def _attributes(

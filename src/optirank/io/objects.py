@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
 from optirank.io.anndata_files import choose_table
-from optirank.io.data import DataError, ExpressionData, MissingExtraError
+from optirank.io.data import (
+    DataError,
+    MissingExtraError,
+    make_profiles,
+    with_annotations,
+)
 from optirank.io.features import gene_names_of, genes_among
-from optirank.io.joined import FILE_COLUMN, JoinedProfiles
-from optirank.io.stored import ChosenColumns, as_stored
+from optirank.io.joining import FILE_COLUMN, join
+from optirank.io.stored import is_dask
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from optirank.io.data import Profiles
+    from anndata import AnnData
+    from numpy.typing import NDArray
 
 _LABELS = "label"  # the column of labels that were given apart from the data
 
@@ -86,8 +90,9 @@ def profiles_of(
     use_raw: bool = False,
     table: str | None = None,
     annotations: Sequence[str] = (),
-) -> ExpressionData:
-    """The profiles of an object, left where they are and read in blocks.
+) -> AnnData:
+    """The profiles of an object as an AnnData like that of a reader, with the same
+    values.
 
     Parameters
     ----------
@@ -115,35 +120,24 @@ def profiles_of(
     return _profiles_of_anndata(adata, layer, gene_column, use_raw)
 
 
-def joined_profiles_of(
-    data: Sequence[Any], names: Sequence[str] | None = None, **options: Any
-) -> Profiles:
-    """The profiles of several objects as one, over their common genes.
-
-    ``obs`` gets the column "file" with the name of the source: ``names``, or "adata 1",
-    "adata 2". ``options`` are those of `profiles_of`.
-    """
-    return JoinedProfiles([profiles_of(part, **options) for part in data], names)
-
-
 def labelled_profiles(
     data: Any, label: str | pd.Series, batch: str | None, **reading: Any
-) -> tuple[Profiles, str, str | None]:
+) -> tuple[list[AnnData], str, str | None]:
     """Profiles of one or several objects, the column of labels and that of sources."""
     several = isinstance(data, Sequence) and not isinstance(data, str)
     for part in data if several else [data]:
         check_anndata(part, "train")
     if several:
         column = _label_column(label)
-        joined = joined_profiles_of(data, **reading)
-        return joined, column, batch or FILE_COLUMN
+        parts = join([profiles_of(part, **reading) for part in data])
+        return parts, column, batch or FILE_COLUMN
     columns = [name for name in (label, batch) if isinstance(name, str)]
     if hasattr(data, "columns"):  # of a data frame, these are not genes
         reading["annotations"] = columns
     profiles = profiles_of(data, **reading)
     if isinstance(label, str):
-        return profiles, label, batch
-    return _with_labels(profiles, label), _LABELS, batch
+        return [profiles], label, batch
+    return [_with_labels(profiles, label)], _LABELS, batch
 
 
 def _label_column(label: str | pd.Series) -> str:
@@ -152,11 +146,11 @@ def _label_column(label: str | pd.Series) -> str:
     raise TypeError("label: of several data sets, name the column with their labels")
 
 
-def _with_labels(profiles: ExpressionData, labels: pd.Series) -> ExpressionData:
+def _with_labels(adata: AnnData, labels: pd.Series) -> AnnData:
     """Profiles with labels that were given apart, matched by the names of samples."""
     values = np.asarray(labels, dtype=object)
     index = getattr(labels, "index", None)
-    names = profiles.sample_names.astype(str)
+    names = adata.obs_names.astype(str)
     if index is not None and set(index.map(str)) >= set(names):
         by_name = dict(zip(index.map(str), values, strict=True))
         values = np.array([by_name[name] for name in names], dtype=object)
@@ -164,15 +158,15 @@ def _with_labels(profiles: ExpressionData, labels: pd.Series) -> ExpressionData:
         raise ValueError(
             f"{len(values)} labels for {len(names)} samples: give one label per sample"
         )
-    return replace(profiles, obs=profiles.obs.assign(**{_LABELS: values}), reopen=None)
+    return with_annotations(adata, **{_LABELS: values})
 
 
 def _profiles_of_anndata(
     adata: Any, layer: str | None, gene_column: str | None, use_raw: bool
-) -> ExpressionData:
+) -> AnnData:
     raw = getattr(adata, "raw", None)
     source = "adata"
-    raw_genes = None
+    about = {}
     if use_raw:
         if layer is not None:
             raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
@@ -187,19 +181,27 @@ def _profiles_of_anndata(
         matrix = _layer_of(adata, layer)
         var = _frame_in_memory(adata.var)
         if raw is not None:
-            raw_genes = np.array([str(name) for name in raw.var_names], dtype=object)
-    obs = _frame_in_memory(adata.obs)
-    names, others = gene_names_of(var, gene_column, source)
-    samples = obs.index.to_numpy(dtype=object)
-    stored = as_stored(matrix)
+            about["raw_genes"] = np.array([str(name) for name in raw.var_names], object)
+    if is_dask(matrix) and np.isnan(matrix.shape).any():
+        raise ValueError(
+            "its dask array does not know its number of samples: call "
+            "compute_chunk_sizes() on it first"
+        )
+    names, _ = gene_names_of(var, gene_column, source)
     kept, notes = genes_among(names, var)
-    if kept is not None:
-        stored = ChosenColumns(stored, kept)
-        names = names[kept]
-        others = {column: values[kept] for column, values in others.items()}
-    return ExpressionData(
-        stored, names, samples, obs, source, others, raw_genes, tuple(notes)
+    return make_profiles(
+        matrix,
+        _frame_in_memory(adata.obs),
+        var.drop(columns=gene_column or []).set_axis(names),
+        source,
+        notes=notes,
+        used=_mask(kept, len(names)),
+        **about,
     )
+
+
+def _mask(kept: NDArray | None, count: int) -> NDArray[np.bool_] | None:
+    return None if kept is None else np.isin(np.arange(count), kept)
 
 
 def _layer_of(adata: Any, layer: str | None) -> Any:
@@ -226,7 +228,7 @@ def _frame_in_memory(frame: Any) -> pd.DataFrame:
         ) from error
 
 
-def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> ExpressionData:
+def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
     """Samples x genes of a data frame; columns of text are annotations."""
     frame = data
     if getattr(data, "ndim", 2) == 1:
@@ -251,8 +253,6 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> ExpressionData:
         raise DataError(
             "the data frame has no column of numbers: it should hold samples x genes"
         )
-    obs = frame.loc[:, described].copy()
-    obs.index = obs.index.map(str)
     expression = frame.loc[:, ~described]
     stripped = [str(name).strip() or str(name) for name in expression.columns]
     names = np.array(stripped, dtype=object)
@@ -260,14 +260,11 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> ExpressionData:
     if values.dtype.kind not in "iuf":  # of mixed kinds, such as flags among numbers
         values = values.astype(float)
     kept, notes = genes_among(names, None)
-    if kept is not None:
-        values = values[:, kept]
-        names = names[kept]
-    return ExpressionData(
+    return make_profiles(
         values,
-        names,
-        obs.index.to_numpy(dtype=object),
-        obs,
+        frame.loc[:, described],
+        expression.iloc[:0].T.iloc[:, :0].set_axis(names),
         "the data frame",
-        notes=tuple(notes),
+        notes=notes,
+        used=_mask(kept, len(names)),
     )

@@ -100,4 +100,3 @@ class ReadOptions:
         ),
     ] = False
     known_genes: tuple[str, ...] = ()
-    matrix_only: bool = False  # of AnnData: leave the table of the samples unread

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,35 +20,44 @@ from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
 from optirank.io.anndata_files import stored_source as stored_source
+from optirank.io.blocks import read_features
 from optirank.io.data import (
     DataError,
-    ExpressionData,
+    about,
+    annotations_of,
     check_column,
     duplicates,
+    features_of,
+    gene_positions,
+    make_profiles,
+    matrix_of,
+    notes_of,
     readable,
+    source_of,
+    used_features,
+    used_names,
 )
 from optirank.io.features import gene_names_of, genes_among
-from optirank.io.formats import Contents, Format
-from optirank.io.joined import FILE_COLUMN, JoinedProfiles
+from optirank.io.formats import Format
+from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.loom import LOOM
 from optirank.io.objects import check_anndata as check_anndata
 from optirank.io.objects import profiles_of as profiles_of
 from optirank.io.options import ReadOptions
-from optirank.io.signatures import check_unchanged, signature
-from optirank.io.stored import ChosenColumns
+from optirank.io.runs import signature
 from optirank.io.tables import TableOptions
 from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
 from optirank.io.writing import write_h5ad as write_h5ad
 from optirank.io.writing import write_table as write_table
 
 if TYPE_CHECKING:
-    from optirank.io.data import Profiles
+    from anndata import AnnData
 
 logger = logging.getLogger("optirank.datasets")
 
 
 @contextlib.contextmanager
-def _open_table(path: Path, options: ReadOptions) -> Iterator[Contents]:
+def _open_table(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     import pandas as pd
 
     beside = list(options.annotations)
@@ -69,7 +76,8 @@ def _open_table(path: Path, options: ReadOptions) -> Iterator[Contents]:
             known_genes=options.known_genes,
         ),
     )
-    yield Contents(matrix, pd.DataFrame(index=pd.Index(names, dtype=object)), obs)
+    var = pd.DataFrame(index=pd.Index(names, dtype=object))
+    yield make_profiles(matrix, obs, var, str(path))
 
 
 _TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing", "any_scale")
@@ -155,16 +163,36 @@ def check_path(path: str | os.PathLike[str]) -> Path:
 
 
 @contextlib.contextmanager
-def open_expression(
-    path: str | os.PathLike[str], **options: Any
-) -> Iterator[ExpressionData]:
-    """Open expression data; see `read_expression` for the options."""
+def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]:
+    """Open expression data and leave the values where they are, see `optirank.io.data`.
+
+    Options are those of `read_expression`.
+    """
     path = check_path(path)
     asked = _read_options(options)
     kind = _kind_of(path, asked.format)
     _check_options(path, FORMATS[kind], asked)
-    with contextlib.ExitStack() as stack:
-        yield _opened(path, kind, asked, stack)
+    with FORMATS[kind].open(path, asked) as stored:
+        store = Store(str(path), kind, asked, signature(path))
+        yield _with_genes_and_annotations(stored, store)
+
+
+class Store(NamedTuple):
+    """How another process opens the matrix of a file."""
+
+    path: str
+    format: str
+    options: ReadOptions
+    mark: tuple[int, ...]  # the signature of the file
+
+
+def open_matrix(store: Store, stack: contextlib.ExitStack) -> Any:
+    """Open the matrix of a file, which the stack closes."""
+    chosen = FORMATS[store.format]
+    path = Path(store.path)
+    if chosen.open_matrix is not None:
+        return stack.enter_context(chosen.open_matrix(path, store.options))
+    return matrix_of(stack.enter_context(chosen.open(path, store.options)))
 
 
 def _read_options(given: Mapping[str, Any]) -> ReadOptions:
@@ -199,26 +227,15 @@ def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
             )
 
 
-def _opened(
-    path: Path, kind: str, options: ReadOptions, stack: contextlib.ExitStack
-) -> ExpressionData:
-    """Open a file, which the stack closes."""
-    is_one_table = kind in (TABLE.name, PARQUET.name)
-    contents = stack.enter_context(FORMATS[kind].open(path, options))
+def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
+    """What a file holds, with the genes and the annotations that are asked for."""
+    path, options = Path(store.path), store.options
+    is_one_table = store.format in (TABLE.name, PARQUET.name)
     gene_column = None if is_one_table else options.gene_column
+    obs, var = annotations_of(stored), features_of(stored)
     with readable(path):
-        names, others = gene_names_of(contents.var, gene_column, path)
-        kept, notes = genes_among(names, contents.var)
-    matrix = contents.matrix
-    if kept is not None:
-        matrix = ChosenColumns(matrix, kept)
-        names = names[kept]
-        others = {column: values[kept] for column, values in others.items()}
-    obs = contents.obs
-    samples = obs.index.to_numpy(dtype=object)
-    if options.matrix_only and not len(obs.columns):
-        # Names that take no memory, for a worker that has no use for them
-        samples = np.broadcast_to(np.array("", dtype=object), len(obs))
+        names, _ = gene_names_of(var, gene_column, path)
+        kept, notes = genes_among(names, var)
     if options.samples is not None:
         obs, named = tables.join_annotations(obs, [Path(options.samples)], str(path))
         if not named.all():
@@ -227,9 +244,9 @@ def _opened(
                 options.samples,
                 counted(int((~named).sum()), "sample", "samples"),
             )
-    if options.label is not None and not options.matrix_only:
+    if options.label is not None:
         check_column(obs, options.label, str(path))
-    repeated = duplicates(names)
+    repeated = duplicates(names if kept is None else names[kept])
     if repeated:
         logger.warning(
             "%s: %s more than once: %s",
@@ -237,65 +254,31 @@ def _opened(
             counted(len(repeated), "gene name occurs", "gene names occur"),
             some(repeated),
         )
-    return ExpressionData(
-        matrix,
-        names,
-        samples,
-        obs,
-        valid_text(path),
-        others,
-        contents.raw_genes,
-        tuple(notes),
-        (_open_again, (str(path), kind, options, signature(path))),
-    )
+    known = dict(about(stored))
+    X = known.pop("matrix", stored.X)
+    known |= {"source": valid_text(path), "store": store, "notes": notes}
+    var = var.drop(columns=gene_column or []).set_axis(names)
+    used = None if kept is None else np.isin(np.arange(len(names)), kept)
+    return make_profiles(X, obs, var, used=used, **known)
 
 
-def _open_again(
-    path: str, kind: str, options: ReadOptions, mark: tuple[int, ...]
-) -> ExpressionData:
-    """Open a file that another process has opened; refuse it if it has
-    changed since.
+@contextlib.contextmanager
+def open_expression(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]:
+    """Open expression data as an AnnData whose ``X`` stays where it is stored.
+
+    Values of tables and .loom files are read. Options are those of `read_expression`.
     """
-    check_unchanged(path, mark)
-    return _opened_once(path, kind, options, mark)
-
-
-@functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
-def _opened_once(
-    path: str, kind: str, options: ReadOptions, mark: tuple[int, ...]
-) -> ExpressionData:
-    stack = contextlib.ExitStack()
-    data = _opened(Path(path), kind, options, stack)
-    # The file stays open as long as the data are in use
-    object.__setattr__(data, "_open_file", stack)
-    return data
-
-
-def without_annotations(data: ExpressionData) -> ExpressionData:
-    """Data of an opened file that another process opens without what samples
-    are called.
-    """
-    if data.reopen is None:
-        return data
-    return replace(data, reopen=_light(data.reopen))
-
-
-def _light(reopen: tuple[Callable[..., Any], tuple[Any, ...]]) -> Any:
-    function, arguments = reopen
-    if function is _open_again:
-        path, kind, options, mark = arguments
-        if kind not in (H5AD.name, ZARR.name):
-            return reopen
-        light = replace(options, matrix_only=True, samples=None)
-        return function, (path, kind, light, mark)
-    before, method, further = arguments  # a method called on data that were opened
-    return function, (_light(before), method, further)
+    with open_file(path, **options) as opened:
+        if opened.X is not None:
+            yield opened
+        else:
+            yield _in_memory(opened)
 
 
 def read_expression(
     path: str | Path, *, genes: Sequence[str] | np.ndarray | None = None, **options
-) -> ExpressionData:
-    """Read expression profiles from a file.
+) -> AnnData:
+    """Read expression profiles from a file into an AnnData.
 
     Parameters
     ----------
@@ -321,27 +304,52 @@ def read_expression(
 
     Returns
     -------
-    ExpressionData
+    AnnData
+        ``X`` is an array or a CSR matrix, ``var_names`` are the genes, ``obs`` the
+        annotations, and ``uns["optirank"]["notes"]`` says what was left out or changed.
     """
-    with open_expression(path, **options) as opened:
-        return opened.read(genes)
+    with open_file(path, **options) as opened:
+        return _in_memory(opened, genes)
+
+
+def _in_memory(
+    opened: AnnData, genes: Sequence[str] | np.ndarray | None = None
+) -> AnnData:
+    """The values of genes (names or positions among those in use; None: all)."""
+    source = source_of(opened)
+    names = used_names(opened)
+    columns = np.flatnonzero(used_features(opened))
+    if genes is not None:
+        columns = columns[gene_positions(names, genes, source)]
+    elif getattr(matrix_of(opened), "format", "") == "csc":
+        logger.warning(
+            "%s stores its matrix by genes (CSC): it is read whole; write it as CSR "
+            "to stream",
+            source,
+        )
+    X = read_features(opened, columns)
+    return make_profiles(
+        X,
+        annotations_of(opened),
+        features_of(opened).iloc[columns],
+        source,
+        notes=notes_of(opened),
+    )
 
 
 @contextlib.contextmanager
 def open_several(
     paths: Sequence[str | Path], *, column: str = FILE_COLUMN, **options
-) -> Iterator[Profiles]:
-    """Open files as one, over the genes that all have; see `read_expression`.
+) -> Iterator[list[AnnData]]:
+    """Open files that are used over the genes that all have; see `read_expression`.
 
     ``obs`` of several files gets a column that names the file of each sample.
     """
     if not paths:
         raise DataError("no file is named: name at least one")
     with contextlib.ExitStack() as stack:
-        parts = [
-            stack.enter_context(open_expression(path, **options)) for path in paths
-        ]
-        yield parts[0] if len(parts) == 1 else JoinedProfiles(parts, column=column)
+        parts = [stack.enter_context(open_file(path, **options)) for path in paths]
+        yield parts if len(parts) == 1 else join(parts, column=column)
 
 
 def is_table(path: Path, format: str | None = None) -> bool:
@@ -355,5 +363,5 @@ def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
     """The names of a file's genes; of a table, annotations may be among them."""
     if is_table(path):
         return tables.read_gene_names(path, genes_in)
-    with open_expression(path) as opened:
-        return [str(name) for name in opened.gene_names]
+    with open_file(path) as opened:
+        return [str(name) for name in used_names(opened)]

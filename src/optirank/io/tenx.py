@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
-from optirank.io.data import DataError, readable
+from optirank.io.data import DataError, make_profiles, need, readable
 from optirank.io.features import GENE_EXPRESSION
-from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
+from optirank.io.formats import Format, check_sizes, open_hdf5, open_sparse
 from optirank.io.options import ReadOptions
-from optirank.io.stored import CompressedRows, Sliceable
 from optirank.io.table_files import open_text
+
+if TYPE_CHECKING:
+    from anndata import AnnData
 
 
 def is_tenx_folder(path: Path) -> bool:
@@ -26,7 +29,7 @@ def is_tenx_folder(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _open_folder(folder: Path, options: ReadOptions) -> Iterator[Contents]:
+def _open_folder(folder: Path, options: ReadOptions) -> Iterator[AnnData]:
     """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or
     gzipped.
     """
@@ -52,15 +55,38 @@ def _open_folder(folder: Path, options: ReadOptions) -> Iterator[Contents]:
         [fields[min(1, len(fields) - 1)] for fields in features],
         [fields[2] if len(fields) > 2 else GENE_EXPRESSION for fields in features],
     )
-    yield Contents(Sliceable(matrix), var, _cells(barcodes))
+    yield make_profiles(matrix, _cells(barcodes), var, str(folder))
 
 
 @contextlib.contextmanager
-def _open_h5(path: Path, options: ReadOptions) -> Iterator[Contents]:
-    with open_hdf5(path) as file:
+def _open_h5(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    with open_hdf5(path) as file, tempfile.TemporaryDirectory() as folder:
         with readable(path):
-            contents = _contents(file, path)
-        yield contents
+            group = _matrix_group(file, path)
+            obs, var = _tables(group)
+            named = Path(folder) / "matrix.h5"
+            _name_matrix(path, group, (len(obs), len(var)), named)
+        with open_hdf5(named) as links:
+            with readable(path):
+                stored = open_sparse(links["X"], path, (len(obs), len(var)))
+            yield make_profiles(stored, obs, var, str(path))
+
+
+def _name_matrix(path: Path, group: Any, shape: tuple[int, int], named: Path) -> None:
+    """Write a file that says of the three arrays of 10x what anndata wants to be told.
+
+    It has links to the arrays and the attributes of a CSR matrix of cells by genes,
+    which 10x stores without them.
+    """
+    h5py = need("h5py", "anndata", f"reading {path}")
+    with h5py.File(named, "w") as file:
+        matrix = file.create_group("X")
+        for name in ("data", "indices", "indptr"):
+            place = f"{group.name}/{name}"
+            matrix[name] = h5py.ExternalLink(str(path.resolve()), place)
+        matrix.attrs["encoding-type"] = "csr_matrix"
+        matrix.attrs["encoding-version"] = "0.1.0"
+        matrix.attrs["shape"] = np.array(shape)
 
 
 TENX_H5 = Format("10x_h5", (".h5",), _open_h5)
@@ -115,8 +141,8 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     return csr_matrix((values, (columns, rows)), shape=(n_columns, n_rows))
 
 
-def _contents(file: Any, path: Path) -> Contents:
-    """Find matrix (left on disk), features and cells in a .h5 file."""
+def _matrix_group(file: Any, path: Path) -> Any:
+    """The group of a .h5 file that holds the matrix."""
     groups = [
         key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
     ]
@@ -133,6 +159,11 @@ def _contents(file: Any, path: Path) -> Contents:
         raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
     group = file[groups[0]]
     check_sizes(group, path)
+    return group
+
+
+def _tables(group: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Cells and features of a .h5 file."""
     if "features" in group:
         ids = _texts(group, "features/id")
         names = _texts(group, "features/name")
@@ -142,9 +173,7 @@ def _contents(file: Any, path: Path) -> Contents:
     types = [GENE_EXPRESSION] * len(ids)
     if "features/feature_type" in group:
         types = _texts(group, "features/feature_type")
-    obs = _cells(_texts(group, "barcodes"))
-    matrix = CompressedRows(group, (len(obs), len(ids)))
-    return Contents(matrix, _features(ids, names, types), obs)
+    return _cells(_texts(group, "barcodes")), _features(ids, names, types)
 
 
 def _texts(group: Any, key: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.arrays import as_dense
 from optirank.pl.axes import (
     BLUE,
     DARK,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from optirank.io.data import Profiles
     from optirank.model import Predictor
 else:  # typing.get_type_hints works without importing them
     AnnData = Axes = NDArray = Any
@@ -74,16 +74,23 @@ def panel(
     -------
     matplotlib Axes
     """
-    from optirank.io.reading import profiles_of
+    from optirank.io.blocks import blocks, unique_genes
+    from optirank.io.data import gene_names
+    from optirank.io.objects import profiles_of
     from optirank.model.file import as_model
 
-    profiles = profiles_of(adata, layer, gene_column)
-    predictor = as_model(model).bind([str(gene) for gene in profiles.gene_names])
-    groups = _labels(predictor, profiles) if groupby is None else column(adata, groupby)
+    profiles = unique_genes(profiles_of(adata, layer, gene_column))
+    genes = gene_names(profiles)
+    predictor = as_model(model).bind(genes.tolist())
+    used = genes[predictor.columns]
+    groups = (
+        _labels(predictor, profiles, used)
+        if groupby is None
+        else column(adata, groupby)
+    )
     classes = [str(label) for label in predictor.model.classes]
     chosen, groups = _thinned(groups, classes, max_samples)
-    X = next(profiles.blocks(predictor.columns, len(chosen), np.sort(chosen))).X
-    X = X.toarray() if hasattr(X, "toarray") else X
+    X = as_dense(next(blocks(profiles, used, len(chosen), np.sort(chosen))))
     X = X[np.argsort(np.argsort(chosen))]  # read in the file's order, drawn by group
     ranks, names, leading = _heaviest(predictor, X, n_genes)
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
@@ -205,12 +212,16 @@ def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, ND
     return positions, groups[positions]
 
 
-def _labels(predictor: Predictor, profiles: Profiles) -> NDArray[np.object_]:
+def _labels(
+    predictor: Predictor, profiles: AnnData, used: NDArray
+) -> NDArray[np.object_]:
     """The model's labels of all samples, as text."""
+    from optirank.io.blocks import blocks
+
     narrow = predictor.narrowed()
     parts = [
-        best_class(narrow.scores(block.X))
-        for block in profiles.blocks(predictor.columns, _BLOCK_SAMPLES)
+        best_class(narrow.scores(block))
+        for block in blocks(profiles, used, _BLOCK_SAMPLES)
     ]
     classes = np.array([str(name) for name in predictor.model.classes], dtype=object)
     return classes[np.concatenate(parts)]

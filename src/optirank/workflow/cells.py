@@ -6,27 +6,28 @@ the class, with an effect of the platform on the gene and noise of the cell.
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from optirank.io.data import ExpressionData
-from optirank.io.reading import write_h5ad, write_table
+from optirank.io.data import make_profiles
+from optirank.io.reading import write_h5ad
 from optirank.model.catalogue import SHIPPED
 from optirank.model.file import load
 from optirank.model.model import Model
+
+if TYPE_CHECKING:
+    from anndata import AnnData
 
 _SPREAD = (
     8.0  # of the log means over the ranks from 0 to 1: counts from 0 to some thousands
 )
 
 
-def make_cells(
-    model: Model, n_cells: int = 300, random_state: int = 0
-) -> ExpressionData:
+def make_cells(model: Model, n_cells: int = 300, random_state: int = 0) -> AnnData:
     """Cells of a model's classes, in the shares of its training; ``obs`` has their
     cell_type.
     """
@@ -45,18 +46,13 @@ def make_cells(
     names = np.array([f"cell_{k:03d}" for k in range(n_cells)], dtype=object)
     obs = pd.DataFrame({"cell_type": model.classes[kinds].astype(object)}, index=names)
     X = sparse.csr_matrix(rng.poisson(np.exp(means)), dtype=np.float32)
-    return ExpressionData(
-        X, np.array(model.genes, dtype=object), names, obs, "generated cells"
-    )
+    var = pd.DataFrame(index=pd.Index(model.genes, dtype=object))
+    return make_profiles(X, obs, var, "generated cells")
 
 
 def write_cells(name: str, folder: Path, stem: str) -> Path:
-    """Write cells for a shipped model as .h5ad, or as .csv where anndata is not
-    installed.
-    """
+    """Write cells for a shipped model as .h5ad."""
     cells = make_cells(load(SHIPPED / f"{name}.optirank"))
-    if importlib.util.find_spec("anndata") is None:
-        return write_table(cells, folder / f"{stem}.csv")
     return write_h5ad(
         cells, folder / f"{stem}.h5ad", {"note": f"generated from the model {name}"}
     )

@@ -21,7 +21,9 @@ from optirank._util.metrics import balanced
 from optirank._util.names import some
 from optirank._util.scales import per_ten_thousand, value_scale
 from optirank._util.workers import one_blas_thread, worker_count
-from optirank.io.data import SCALE_SAMPLES, DataError
+from optirank.io.blocks import SCALE_SAMPLES, blocks
+from optirank.io.data import DataError, source_of, used_names
+from optirank.io.data import other_names as names_of_columns
 from optirank.io.genes import match_genes
 from optirank.panel.additions import best_more
 from optirank.panel.candidates import ClassSums
@@ -43,9 +45,9 @@ from optirank.workflow.train import train_prepared
 from optirank.workflow.usable import included_genes
 
 if TYPE_CHECKING:
+    from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank.io.data import ExpressionData, Profiles
     from optirank.panel.additions import Additions
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared
@@ -151,10 +153,10 @@ class DesignResult:
 
 
 def design(
-    data: Profiles,
+    data: AnnData | Sequence[AnnData],
     options: DesignOptions,
     *,
-    query: ExpressionData | None = None,
+    query: AnnData | None = None,
     query_label: str | None = None,
     command: str = "",
     source: str | None = None,
@@ -183,7 +185,7 @@ def design(
 
     try:
         result = _designed(
-            data, options, command, source or data.source, tell, progress
+            data, options, command, source or source_of(data), tell, progress
         )
         if query is not None:
             result = _judged_by_query(result, query, query_label or options.label)
@@ -196,7 +198,7 @@ def design(
 
 
 def _designed(
-    data: Profiles,
+    data: AnnData | Sequence[AnnData],
     options: DesignOptions,
     command: str,
     source: str,
@@ -217,8 +219,8 @@ def _designed(
     rows, X = looked.rows, looked.X
     scale = _scale(prepared)
     expression = _expression(X, prepared.codes[rows], len(prepared.classes), scale)
-    other_names = _other_names(data, prepared.genes)
-    choice = _choose(prepared, options, expression, data.source, other_names)
+    other_names = _names_beside(prepared)
+    choice = _choose(prepared, options, expression, source_of(data), other_names)
     tell([*prepared.notes, prepared.summary()])
     prepared = replace(
         prepared,
@@ -298,7 +300,7 @@ def _conclude(
 
 
 def _judged_by_query(
-    result: DesignResult, query: ExpressionData, query_label: str
+    result: DesignResult, query: AnnData, query_label: str
 ) -> DesignResult:
     """The same with the labels of a query against its true classes."""
     evaluation = evaluate_profiles(query, result.model, query_label)
@@ -330,8 +332,13 @@ def _judged_by_query(
 def _scale(prepared: Prepared) -> str:
     """What the values are, by evenly spaced samples."""
     rows = prepared.rows[:: max(1, len(prepared.rows) // SCALE_SAMPLES)]
-    blocks = prepared.data.blocks(prepared.columns, len(rows), rows)
-    return value_scale(next(iter(blocks)).X)
+    first = 0
+    for part in prepared.data:  # of several, the first that has such samples tells
+        inside = rows[(rows >= first) & (rows < first + part.n_obs)] - first
+        for block in blocks(part, prepared.genes, len(rows), inside):
+            return value_scale(block)
+        first += part.n_obs
+    raise RuntimeError("a training has samples")
 
 
 def _expression(X: Any, codes: NDArray, n_classes: int, scale: str) -> Expression:
@@ -344,17 +351,14 @@ def _expression(X: Any, codes: NDArray, n_classes: int, scale: str) -> Expressio
     return Expression(sums.sums[0] / sizes, above.sums[0] / sizes)
 
 
-def _other_names(data: Any, genes: NDArray) -> dict[str, list[str]]:
-    """Other columns of names of the genes, where the data have them."""
-    first = (
-        data if hasattr(data, "other_gene_names") else getattr(data, "parts", [0])[0]
-    )
-    columns = getattr(first, "other_gene_names", {})
-    names = [str(name) for name in getattr(first, "gene_names", ())]
+def _names_beside(prepared: Prepared) -> dict[str, list[str]]:
+    """Other names of the genes, where the (first) data have columns of them."""
+    first = prepared.data[0]
+    names = used_names(first)
     aligned = {}
-    for column, others in columns.items():
-        by_name = dict(zip(names, map(str, others), strict=True))
-        aligned[column] = [by_name.get(str(gene), "") for gene in genes]
+    for column, others in names_of_columns(first).items():
+        by_name = dict(zip(names, others, strict=True))
+        aligned[column] = [by_name.get(gene, "") for gene in prepared.genes]
     return aligned
 
 

@@ -11,7 +11,13 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
-from optirank.io.data import DataError, check_column, text_column
+from optirank.io.data import (
+    DataError,
+    annotations_of,
+    check_column,
+    source_of,
+    text_column,
+)
 from optirank.model.confidence import check_target_error
 from optirank.workflow.fingerprints import matching_fingerprints
 from optirank.workflow.options import PredictOptions
@@ -24,10 +30,10 @@ from optirank.workflow.performance import (
 from optirank.workflow.predict import label_profiles
 
 if TYPE_CHECKING:
+    from anndata import AnnData
     from numpy.typing import NDArray
 
     from optirank.io.cluster import Cluster
-    from optirank.io.data import ExpressionData
     from optirank.model import Model
     from optirank.workflow.labels import Labels
     from optirank.workflow.query import Progress
@@ -72,7 +78,7 @@ class Evaluation:
 
 
 def evaluate_profiles(
-    profiles: ExpressionData,
+    adata: AnnData,
     model: Model,
     label: str,
     options: PredictOptions | None = None,
@@ -89,16 +95,17 @@ def evaluate_profiles(
 
     Parameters
     ----------
-    profiles, model, options, progress, cluster : as in `label_profiles`.
+    adata, model, options, progress, cluster : as in `label_profiles`.
     label : the column with the true classes.
     mapping : names of classes in that column, and the model's names for them.
     prevalence : shares of the classes where the model will be used, for PPV and NPV.
     """
-    source = str(profiles.source)
+    source = source_of(adata)
+    obs = annotations_of(adata)
     options = options or PredictOptions()
-    check_column(profiles.obs, label, source)
-    truth = _mapped(text_column(profiles.obs, label, source), mapping, model, source)
-    labels = label_profiles(profiles, model, options, progress, cluster=cluster)
+    check_column(obs, label, source)
+    truth = _mapped(text_column(obs, label, source), mapping, model, source)
+    labels = label_profiles(adata, model, options, progress, cluster=cluster)
     classes = labels.classes
     has_label = np.array([isinstance(name, str) for name in truth])
     known = np.isin(truth, classes) & has_label
@@ -126,7 +133,7 @@ def evaluate_profiles(
         labels.notes.append(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
-    _compare_with_training(profiles, model, labels, cluster)
+    _compare_with_training(adata, model, labels, cluster)
     _compare_with_target(judged, options, model, labels)
     samples = pd.DataFrame(
         {
@@ -182,10 +189,10 @@ def _unknown(
 
 
 def _compare_with_training(
-    profiles: ExpressionData, model: Model, labels: Labels, cluster: Cluster | None
+    adata: AnnData, model: Model, labels: Labels, cluster: Cluster | None
 ) -> None:
     """Say where samples of the training are among those that judge the model."""
-    n_same = matching_fingerprints(profiles, model, cluster)
+    n_same = matching_fingerprints(adata, model, cluster)
     if n_same:
         n_known = len(model.card.fingerprints)
         labels.alarms.append(

@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
+from optirank.io.blocks import blocks
+from optirank.io.data import gene_names
 from optirank.model.explanation import deciding_pairs, explain
 from optirank.ranks.scoring import by_class
 
 if TYPE_CHECKING:
+    from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank.io.data import Profiles
     from optirank.model import Predictor
 
 
@@ -63,21 +65,22 @@ class Explanation:
 
 
 def explain_row(
-    profiles: Profiles,
+    adata: AnnData,
     predictor: Predictor,
     row: int,
     probabilities: NDArray[np.float64],
     withheld_because: str = "",
 ) -> Explanation:
-    """Why a sample, by its position in profiles that the predictor is bound to.
+    """Why a sample, by its position in data that the predictor is bound to.
 
     ``probabilities`` are those of its classes: learning from the query may have changed
     them, and its label is the most probable class.
     """
-    sample = next(iter(profiles.blocks(predictor.columns, 1, np.array([row]))))
-    scores = predictor.narrowed().scores(sample.X)
+    used = gene_names(adata)[predictor.columns]
+    sample = next(blocks(adata, used, 1, np.array([row])))
+    scores = predictor.narrowed().scores(sample)
     model = predictor.model
-    used = [str(profiles.gene_names[column]) for column in predictor.columns]
+    used = [str(gene) for gene in used]
     ranking = pd.DataFrame(
         {
             "class": model.classes,
@@ -88,16 +91,16 @@ def explain_row(
     pairs = {}
     if model.votes:
         pairs = {
-            str(label): deciding_pairs(model, sample.X, label, used)
+            str(label): deciding_pairs(model, sample, label, used)
             for label in model.classes
         }
     chosen = int(probabilities.argmax())
     return Explanation(
-        sample=str(profiles.sample_names[row]),
+        sample=str(adata.obs_names[row]),
         label=model.classes[chosen],
         withheld_because=withheld_because,
         confidence=float(probabilities[chosen]),
         scores=ranking,
-        table=explain(model, sample.X, used),
+        table=explain(model, sample, used),
         pairs=pairs,
     )

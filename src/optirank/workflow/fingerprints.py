@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.io.data import block_rows
+from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
 from optirank.ranks.scoring import panel_ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from anndata import AnnData
 
     from optirank.io.cluster import Cluster
-    from optirank.io.data import Profiles
     from optirank.model import Model
 
 _TOGETHER = 8  # blocks of a task, where there are tasks
@@ -56,25 +55,22 @@ def some_fingerprints(X: Any) -> tuple[str, ...]:
 
 
 def matching_fingerprints(
-    profiles: Profiles, model: Model, cluster: Cluster | None = None
+    adata: AnnData, model: Model, cluster: Cluster | None = None
 ) -> int:
     """How many of the training samples that a model remembers are in a query.
 
     0 where the query lacks genes of the panel, or the model remembers none.
     """
     wanted = set(model.card.fingerprints)
-    if not wanted:
+    names = gene_names(adata)
+    if not wanted or not set(names).issuperset(model.genes):
         return 0
-    columns = _columns(profiles, model)
-    if columns is None:
-        return 0
-    n_genes = len(profiles.gene_names)
     same = _Matching(wanted)
     run_pass(
-        profiles,
+        adata,
         [same],
-        columns,
-        size=block_rows(n_genes),
+        model.genes,
+        size=block_rows(len(names)),
         together=_TOGETHER,
         cluster=cluster,
     )
@@ -99,11 +95,3 @@ class _Matching:
     def result(self) -> set[str]:
         """The fingerprints."""
         return self._same
-
-
-def _columns(profiles: Profiles, model: Model) -> NDArray[np.intp] | None:
-    """The columns of the panel's genes; None where one is missing."""
-    place = {str(name): column for column, name in enumerate(profiles.gene_names)}
-    if not all(gene in place for gene in model.genes):
-        return None
-    return np.array([place[gene] for gene in model.genes], dtype=np.intp)

@@ -9,10 +9,10 @@ its threshold where the query's own confidences are low.
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +22,27 @@ import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
-from optirank.io.data import DataError, ExpressionData, block_rows, text_column
+from optirank.io.cluster import cluster_at
+from optirank.io.data import (
+    DataError,
+    annotations_of,
+    block_rows,
+    gene_names,
+    notes_of,
+    other_names,
+    raw_genes,
+    source_of,
+    text_column,
+)
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
-from optirank.io.reading import check_path, guess_format, open_expression
+from optirank.io.reading import check_path, guess_format, open_file
+from optirank.io.runs import parts_folder, run_of
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
-from optirank.workflow.cluster import cluster_at, parts_folder, run_of
 from optirank.workflow.clusters import Clusters, majority
 from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
@@ -44,10 +55,11 @@ from optirank.workflow.withholding import Withholding, withhold
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
     from numpy.typing import NDArray
 
+    from optirank._util.passes import Accumulator
     from optirank.io.cluster import Cluster
-    from optirank.io.data import Profiles
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
@@ -98,7 +110,7 @@ def predict_file(
     parts = []
     with cluster_at(dask, parts_folder(out), run) as cluster:
         for number, file in enumerate(paths):
-            with open_expression(
+            with open_file(
                 file, known_genes=fitted.path_genes, **reading_file
             ) as opened:
                 parts.append(
@@ -156,8 +168,8 @@ def explain_sample(
     Gives the labels of all samples, with their notes, and the explanation.
     """
     fitted = as_model(model)
-    with open_expression(path, known_genes=fitted.path_genes, **reading) as opened:
-        names = opened.sample_names.astype(str)
+    with open_file(path, known_genes=fitted.path_genes, **reading) as opened:
+        names = opened.obs_names
         where = np.flatnonzero(names == sample)
         if not len(where):
             raise DataError(
@@ -169,7 +181,7 @@ def explain_sample(
 
 
 def label_profiles(
-    profiles: ExpressionData,
+    adata: AnnData,
     model: Model,
     options: PredictOptions | None = None,
     progress: Progress | None = None,
@@ -177,7 +189,7 @@ def label_profiles(
     cluster: Cluster | None = None,
     explained: int | None = None,
 ) -> Labels:
-    """Label the samples of an open file or an AnnData, see `predict_file`.
+    """Label the samples of an AnnData as readers leave it, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies
     the other way. ``cluster`` runs passes over the samples, see `optirank.io.passes`.
@@ -185,76 +197,142 @@ def label_profiles(
     sample always is.
     """
     options = options or PredictOptions()
-    _check_size(profiles, options)
-    groups = None if options.clusters is None else _groups(profiles, options.clusters)
-    profiles = in_names_of(profiles, model.path_genes, homologs=options.homologs)
+    _check_size(adata, options)
+    groups = None if options.clusters is None else _groups(adata, options.clusters)
+    adata = in_names_of(adata, model.path_genes, homologs=options.homologs)
     query = Query(
-        profiles,
-        _bind(profiles, model, options, genes_in),
+        adata,
+        _bind(adata, model, options, genes_in),
         all_likeness=options.unknown_rate is not None,
         progress=progress,
         cluster=cluster,
     )
-    probabilities, adapt_notes = _probabilities(query, options)
+    decided = _decide(query, options)
+    labels = _describe(query, decided, groups, options)
+    if len(labels.chosen) == 1:
+        explained = 0
+    if explained is None:
+        return labels
+    because = str(labels.reasons[explained])
+    probabilities = labels.probabilities[explained]
+    explanation = explain_row(adata, query.predictor, explained, probabilities, because)
+    return replace(labels, explanation=explanation)
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """Labels as positions of classes, and what they rest on.
+
+    Attributes
+    ----------
+    probabilities : of all samples and classes.
+    chosen, confidence : the label of each sample, and its probability.
+    withholding : which labels are withheld, and why.
+    n_changed : labels that learning from the query changed; None if it did not learn.
+    notes : sentences on all this.
+    """
+
+    probabilities: NDArray[np.float64]
+    chosen: NDArray[np.intp]
+    confidence: NDArray[np.float64]
+    withholding: Withholding
+    n_changed: int | None
+    notes: list[str]
+
+
+def _decide(query: Query, options: PredictOptions) -> _Decided:
+    """From scores to labels: probabilities, the best class, what is withheld."""
     chosen = best_class(query.scores)
     n_changed = None
     if options.adapt:
+        probabilities = _learned_probabilities(query)
         n_changed = int((probabilities.argmax(axis=1) != chosen).sum())
         chosen = probabilities.argmax(axis=1)
+        notes = [f"learning from the query changed {n_changed} of {len(chosen)} labels"]
+    else:
+        probabilities = query.predictor.probabilities(query.scores)
+        notes = _suggestions(query, chosen)
     confidence = probabilities[np.arange(len(chosen)), chosen]
-    decision = withhold(query, confidence, options)
-    notes = [*_query_notes(query), *adapt_notes, *decision.notes]
-    if query.predictor.panel.calibration is None:
+    withholding = withhold(query, confidence, options)
+    notes += withholding.notes
+    return _Decided(probabilities, chosen, confidence, withholding, n_changed, notes)
+
+
+def _learned_probabilities(query: Query) -> NDArray[np.float64]:
+    """Probabilities of all samples, learned from the query."""
+    from optirank.panel.adaptation import learn_from_query, sharpened
+
+    predictor = query.predictor
+    plain = predictor.probabilities(query.scores)
+    soft = predictor.probabilities(query.scores, calibrated=False)
+    genes = gene_names(query.adata)
+    size = block_rows(len(genes))
+
+    def over_query(
+        accumulators: Sequence[Accumulator], columns: NDArray | None = None
+    ) -> None:
+        chosen = None if columns is None else genes[columns]
+        run_pass(query.adata, accumulators, chosen, size=size)
+
+    learned = learn_from_query(soft, over_query, (len(plain), len(genes)))
+    return sharpened(learned, float(plain.max(axis=1).mean()))
+
+
+def _suggestions(query: Query, chosen: NDArray[np.intp]) -> list[str]:
+    """What may help."""
+    like_training = query.predictor.panel.likeness is not None and not query.alarms()
+    n_labels = len(np.unique(chosen))
+    if len(chosen) < _SUGGEST_ADAPT or n_labels < 2 or not like_training:
+        return []
+    return [
+        "learning from the query may help on another platform: --adapt (adapt=True)"
+    ]
+
+
+def _describe(
+    query: Query,
+    decided: _Decided,
+    groups: pd.Series | None,
+    options: PredictOptions,
+) -> Labels:
+    """Labels with all that there is to say of them."""
+    predictor = query.predictor
+    model = predictor.model
+    reasons = decided.withholding.reasons
+    classes = np.array([str(label) for label in model.classes], dtype=object)
+    codes = np.where(reasons != "", len(classes), decided.chosen)
+    notes = [*_query_notes(query), *decided.notes]
+    if predictor.panel.calibration is None:
         notes.append(NOT_CALIBRATED)
-    classes = np.array(
-        [str(label) for label in query.predictor.model.classes], dtype=object
-    )
-    codes = np.where(decision.reasons != "", len(classes), chosen)
-    clusters = _majority(groups, codes, confidence, classes, options, notes)
+    clusters = _majority(groups, codes, decided.confidence, classes, options, notes)
     alarms = query.alarms()
-    record = _record(query, options, decision, classes, [*alarms, *notes])
-    if n_changed is not None:
-        record["n_changed"] = n_changed
-    explanation = None
-    if len(chosen) == 1:
-        explained = 0
-    if explained is not None:
-        explanation = explain_row(
-            profiles,
-            query.predictor,
-            explained,
-            probabilities[explained],
-            str(decision.reasons[explained]),
-        )
     return Labels(
         model=model,
-        source=str(profiles.source),
-        names=np.asarray(profiles.sample_names, dtype=object),
+        source=source_of(query.adata),
+        names=query.adata.obs_names.to_numpy(dtype=object),
         classes=classes,
-        chosen=chosen,
-        reasons=decision.reasons,
-        confidence=confidence,
-        probabilities=probabilities,
+        chosen=decided.chosen,
+        reasons=reasons,
+        confidence=decided.confidence,
+        probabilities=decided.probabilities,
         notes=notes,
         alarms=alarms,
-        missing=query.predictor.match.missing,
-        threshold=decision.threshold,
+        missing=predictor.match.missing,
+        threshold=decided.withholding.threshold,
         clusters=clusters,
-        record=record,
-        explanation=explanation,
+        record=_record(query, options, decided, classes, [*alarms, *notes]),
     )
 
 
-def _check_size(profiles: Profiles, options: PredictOptions) -> None:
+def _check_size(adata: AnnData, options: PredictOptions) -> None:
     """Refuse a query without samples, or with too few to learn from."""
-    n_samples = profiles.n_samples
+    n_samples = adata.n_obs
+    source = source_of(adata)
     if not n_samples:
-        raise DataError(
-            f"{profiles.source} holds no samples: there is nothing to label"
-        )
+        raise DataError(f"{source} holds no samples: there is nothing to label")
     if options.adapt and n_samples < MIN_ADAPT:
         raise DataError(
-            f"{profiles.source} has {n_samples} samples: learning from the query "
+            f"{source} has {n_samples} samples: learning from the query "
             f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
 
@@ -262,9 +340,8 @@ def _check_size(profiles: Profiles, options: PredictOptions) -> None:
 def _query_notes(query: Query) -> list[str]:
     """What the reader changed, which genes are missing, and what the values are."""
     predictor = query.predictor
-    profiles: Any = query.profiles
-    notes = [*profiles.notes, *predictor.notes()]
-    notes += _raw_notes(profiles, predictor.match.missing)
+    notes = [*notes_of(query.adata), *predictor.notes()]
+    notes += _raw_notes(query.adata, predictor.match.missing)
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
@@ -272,30 +349,28 @@ def _query_notes(query: Query) -> list[str]:
 
 
 def _bind(
-    profiles: ExpressionData,
+    adata: AnnData,
     model: Model,
     options: PredictOptions,
     genes_in: str | None,
 ) -> Predictor:
     """The model over the columns of the data."""
-    many = profiles.n_samples >= _COMPILE_FROM
+    many = adata.n_obs >= _COMPILE_FROM
     compiled = True if many and importlib.util.find_spec("numba") else None
     try:
         predictor = model.bind(
-            [str(name) for name in profiles.gene_names],
-            other_names=profiles.other_gene_names,
+            gene_names(adata).tolist(),
+            other_names=other_names(adata),
             drop_classes=options.drop_classes,
             compiled=compiled,
         )
     except MissingGenesError as error:
-        in_samples = set(error.match.genes).intersection(
-            map(str, profiles.sample_names)
-        )
+        in_samples = set(error.match.genes).intersection(adata.obs_names)
         if genes_in is None or len(in_samples) <= error.match.present.sum():
             raise
         opposite = "rows" if genes_in == "columns" else "columns"
         raise DataError(
-            f"{profiles.source}: the genes of the model are in its {opposite}, not in "
+            f"{source_of(adata)}: the genes of the model are in its {opposite}, not in "
             f"its {genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
             f"(genes_in={opposite!r})"
         ) from None
@@ -304,11 +379,9 @@ def _bind(
     return predictor
 
 
-def _raw_notes(profiles: ExpressionData, missing: Sequence[str]) -> list[str]:
+def _raw_notes(adata: AnnData, missing: Sequence[str]) -> list[str]:
     """Say where genes that are missing are in ``raw``."""
-    if profiles.raw_gene_names is None:
-        return []
-    in_raw = set(missing).intersection(map(str, profiles.raw_gene_names))
+    in_raw = set(missing).intersection(raw_genes(adata))
     if not in_raw:
         return []
     return [
@@ -317,44 +390,17 @@ def _raw_notes(profiles: ExpressionData, missing: Sequence[str]) -> list[str]:
     ]
 
 
-def _probabilities(
-    query: Query, options: PredictOptions
-) -> tuple[NDArray[np.float64], list[str]]:
-    """Probabilities of all samples, learned from the query if asked for, and notes."""
-    predictor = query.predictor
-    plain = predictor.probabilities(query.scores)
-    n_samples = len(plain)
-    if options.adapt:
-        from optirank.panel.adaptation import learn_from_query, sharpened
-
-        soft = predictor.probabilities(query.scores, calibrated=False)
-        shape = (n_samples, len(query.profiles.gene_names))
-        size = block_rows(shape[1])
-        over_query = functools.partial(run_pass, query.profiles, size=size)
-        adapted = learn_from_query(soft, over_query, shape)
-        adapted = sharpened(adapted, float(plain.max(axis=1).mean()))
-        n_changed = int((adapted.argmax(axis=1) != best_class(query.scores)).sum())
-        note = f"learning from the query changed {n_changed} of {n_samples} labels"
-        return adapted, [note]
-    n_labels = len(np.unique(best_class(query.scores)))
-    like_training = query.predictor.panel.likeness is not None and not query.alarms()
-    if n_samples >= _SUGGEST_ADAPT and n_labels > 1 and like_training:
-        return plain, [
-            "learning from the query may help on another platform: --adapt (adapt=True)"
-        ]
-    return plain, []
-
-
-def _groups(profiles: ExpressionData, column: str) -> pd.Series:
+def _groups(adata: AnnData, column: str) -> pd.Series:
     """The cluster of each sample."""
-    if column not in profiles.obs.columns:
+    obs = annotations_of(adata)
+    if column not in obs.columns:
         raise DataError(
-            f"{profiles.source} has no column {column!r} for its samples: there are "
-            f"{some(profiles.obs.columns, 20)}. Clusters are not computed here: "
+            f"{source_of(adata)} has no column {column!r} for its samples: there are "
+            f"{some(obs.columns, 20)}. Clusters are not computed here: "
             "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
             "own label"
         )
-    return text_column(profiles.obs, column, profiles.source)
+    return text_column(obs, column, source_of(adata))
 
 
 def _majority(
@@ -380,7 +426,7 @@ def _majority(
 def _record(
     query: Query,
     options: PredictOptions,
-    decision: Withholding,
+    decided: _Decided,
     classes: NDArray,
     notes: list[str],
 ) -> dict[str, Any]:
@@ -392,7 +438,7 @@ def _record(
         "model_sha256": model_digest(model),
         "optirank_version": optirank.__version__,
         "options": options.given(),
-        "query": Path(str(query.profiles.source)).name,
+        "query": Path(source_of(query.adata)).name,
         "query_checksum": query.checksum,
         "classes": classes,
         "withheld_label": withheld_word(classes),
@@ -402,7 +448,10 @@ def _record(
         "shift": float(query.shift),
         "notes": np.array(notes, dtype=object),
     }
-    if decision.threshold is not None:
-        record["threshold"] = float(decision.threshold)
-        record["threshold_reason"] = decision.threshold_reason
+    withholding = decided.withholding
+    if withholding.threshold is not None:
+        record["threshold"] = float(withholding.threshold)
+        record["threshold_reason"] = withholding.threshold_reason
+    if decided.n_changed is not None:
+        record["n_changed"] = decided.n_changed
     return record

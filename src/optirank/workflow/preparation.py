@@ -13,7 +13,18 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank._util.scales import GeneMoments
-from optirank.io.data import DataError, ExpressionData, block_rows, text_column
+from optirank.io.blocks import unique_genes
+from optirank.io.data import (
+    DataError,
+    annotations_of,
+    block_rows,
+    gene_names,
+    n_samples_of,
+    notes_of,
+    parts_of,
+    source_of,
+    text_column,
+)
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
 from optirank.panel.sources import PlaceSums, first_look
@@ -28,11 +39,11 @@ from optirank.workflow.usable import (
 )
 
 if TYPE_CHECKING:
+    from anndata import AnnData
     from numpy.typing import NDArray
 
     from optirank._util.passes import Accumulator
     from optirank.io.cluster import Cluster
-    from optirank.io.data import Profiles
     from optirank.panel.candidates import ClassSums
     from optirank.workflow.options import TrainingOptions
 
@@ -43,10 +54,9 @@ _FULL_SOURCE = 10  # samples of a class with which a source counts half
 class Prepared:
     """Everything that a training works on."""
 
-    data: Profiles
+    data: list[AnnData]
     rows: NDArray  # positions of the samples in use
-    columns: NDArray  # and of the genes
-    genes: NDArray  # names of these
+    genes: NDArray  # names of the genes in use
     cluster: Cluster | None  # where passes over the samples run instead of here
     classes: NDArray
     codes: NDArray  # the class of each sample, as a number
@@ -91,18 +101,13 @@ class Prepared:
         self, accumulators: Sequence[Accumulator], columns: NDArray | None = None
     ) -> None:
         """Feed accumulators with all samples in use, and some of the genes (all)."""
-        data = self.data
-        chosen = self.columns if columns is None else self.columns[columns]
-        n_genes = len(data.gene_names)
-        if len(chosen) == n_genes and (np.diff(chosen) == 1).all():
-            chosen = None
         sums = [one for one in accumulators if isinstance(one, PlaceSums)]
         run_pass(
-            data,
+            self.data,
             accumulators,
-            chosen,
-            size=block_rows(n_genes),
-            rows=None if len(self.rows) == data.n_samples else self.rows,
+            self.genes if columns is None else self.genes[columns],
+            size=block_rows(self.n_genes_of_file),
+            rows=None if len(self.rows) == n_samples_of(self.data) else self.rows,
             together=sums[0].together if sums else 1,
             cluster=self.cluster,
         )
@@ -128,7 +133,7 @@ class FirstLook:
 
 
 def prepare(
-    data: Profiles,
+    data: AnnData | Sequence[AnnData],
     options: TrainingOptions,
     *,
     cluster: Cluster | None = None,
@@ -141,19 +146,22 @@ def prepare(
     are looked at again: folds are of the samples that are left. ``cluster`` runs
     passes over the samples.
     """
-    prepared = _prepared(data, options, None, cluster)
+    parts = parts_of(data)
+    if options.query_genes is not None and len(parts) == 1:
+        parts = [in_names_of(parts[0], options.query_genes)]
+    parts = [unique_genes(part) for part in parts]
+    prepared = _prepared(parts, options, None, cluster)
     empty, looked = _look(prepared, n_threads)
     if len(empty):
-        prepared = _prepared(data, options, prepared.rows[empty], cluster)
+        prepared = _prepared(parts, options, prepared.rows[empty], cluster)
         _, looked = _look(prepared, n_threads)
     return prepared, looked
 
 
 def _look(prepared: Prepared, n_threads: int) -> tuple[NDArray, FirstLook]:
     """The first pass: positions of the samples that are empty, and all else."""
-    source = str(prepared.data.source)
     n_samples = len(prepared.rows)
-    empty = EmptySamples(n_samples, source)
+    empty = EmptySamples(n_samples, source_of(prepared.data))
     checksums = Checksums(n_samples)
     moments = GeneMoments()
     sums, rows, X = first_look(
@@ -171,23 +179,22 @@ def _look(prepared: Prepared, n_threads: int) -> tuple[NDArray, FirstLook]:
 
 
 def _prepared(
-    data: Profiles,
+    data: list[AnnData],
     options: TrainingOptions,
     empty: NDArray | None,
     cluster: Cluster | None,
 ) -> Prepared:
     """The samples and genes to use; ``empty`` are positions of samples that are not."""
-    if options.query_genes is not None and isinstance(data, ExpressionData):
-        data = in_names_of(data, options.query_genes)
-    data = data.unique_genes()
-    notes = list(data.notes)  # every step adds its own
-    labels = text_column(data.obs, options.label, data.source)
+    source = source_of(data)
+    notes = notes_of(data)  # every step adds its own
+    obs = annotations_of(data)
+    labels = text_column(obs, options.label, source)
     batches = None
     if options.batch is not None:
-        batches = text_column(data.obs, options.batch, data.source)
-    names = np.asarray(data.gene_names, dtype=object)
-    columns = usable_genes(names, data.source, options, notes)
-    rows = usable_samples(data, options, labels, batches, empty, notes)
+        batches = text_column(obs, options.batch, source)
+    names = gene_names(data)
+    columns = usable_genes(names, source, options, notes)
+    rows = usable_samples(source, options, labels, batches, empty, notes)
     y = labels.to_numpy()[rows].astype(str)
     notes += label_notes(y)
     sources = None if batches is None else batches.to_numpy()[rows].astype(str)
@@ -195,28 +202,27 @@ def _prepared(
     if len(classes) < 2:
         there = f"one class ({classes[0]})" if len(classes) else "no class"
         raise DataError(
-            f"{data.source}: column {options.label!r} has {there} of at least "
+            f"{source}: column {options.label!r} has {there} of at least "
             f"{MIN_CLASS} usable samples: a classifier needs two classes"
         )
     if options.panel_size is not None and options.panel_size > len(columns):
         raise DataError(
-            f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} "
+            f"a panel of {options.n_genes} genes: {source} has {len(columns)} "
             "genes that can be used; ask for fewer"
         )
     return Prepared(
         data=data,
         rows=rows,
-        columns=columns,
         genes=names[columns],
         cluster=cluster,
         classes=classes,
         codes=codes,
-        include=included_genes(names[columns], data.source, options, notes),
-        fold_of=_folds(codes, classes, sources, options, data.source, notes),
+        include=included_genes(names[columns], source, options, notes),
+        fold_of=_folds(codes, classes, sources, options, source, notes),
         sources=sources,
-        samples=np.asarray(data.sample_names, dtype=object)[rows],
+        samples=obs.index.to_numpy(dtype=object)[rows],
         n_genes=_panel_size(options, len(columns)),
-        n_genes_of_file=len(data.gene_names),
+        n_genes_of_file=len(names),
         notes=notes,
     )
 

@@ -15,18 +15,19 @@ import numpy as np
 from optirank._util.arrays import as_dense
 from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
-from optirank.io.data import block_rows
+from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
 from optirank.model.likeness import ALARM_SHIFT
-from optirank.model.values import ValueCounter
+from optirank.model.values import ValueCounter, ValueShares
 from optirank.ranks.scoring import best_class
 from optirank.workflow.checks import Checksums
 
 if TYPE_CHECKING:
+    from anndata import AnnData
     from numpy.typing import NDArray
 
+    from optirank._util.passes import Accumulator
     from optirank.io.cluster import Cluster
-    from optirank.io.data import Profiles
     from optirank.model import Predictor
 
 Progress = Callable[[int, int], None]
@@ -87,6 +88,8 @@ class Query:
 
     Attributes
     ----------
+    adata : the query, whose genes have the model's names.
+    predictor : the model, bound to these genes.
     scores : of all samples.
     values : shares of zeros and negative values.
     genes_apart : of each sample, the genes of the panel outside its largest tie.
@@ -97,51 +100,44 @@ class Query:
 
     def __init__(
         self,
-        profiles: Profiles,
+        adata: AnnData,
         predictor: Predictor,
         *,
         all_likeness: bool = False,
         progress: Progress | None = None,
         cluster: Cluster | None = None,
     ) -> None:
-        n_samples = profiles.n_samples
-        self.profiles = profiles
+        n_samples = adata.n_obs
+        self.adata = adata
         self.predictor = predictor
-        narrowed = predictor.narrowed()
         every = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
         if predictor.panel.likeness is None:
             if all_likeness:
                 _ = predictor.likeness_score  # raises
             every = n_samples
         self.looked_at = np.arange(0, n_samples, every)
-        scores = _Scores(n_samples, narrowed)
-        apart = _GenesApart(n_samples)
+        # All that there is to know of the samples: a further accumulator goes here
+        narrowed = predictor.narrowed()
         checksums = Checksums(n_samples)
-        values = ValueCounter()
-        moments = GeneMoments()
-        accumulators: list[Any] = [scores, apart, checksums, values, moments]
-        likeness = _Likeness(narrowed, every)
+        looks: dict[str, Accumulator] = {
+            "scores": _Scores(n_samples, narrowed),
+            "genes_apart": _GenesApart(n_samples),
+            "checksums": checksums,
+            "values": ValueCounter(),
+            "moments": GeneMoments(),
+        }
         if predictor.panel.likeness is not None:
-            accumulators.append(likeness)
-        columns = predictor.columns
-        size = min(_BLOCK_SAMPLES, block_rows(len(columns)))
-        n_tasks = -(-n_samples // size) // _FEWEST_TASKS
-        run_pass(
-            profiles,
-            accumulators,
-            columns,
-            size=size,
-            together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
-            as_dense=True,  # once: a block of a panel is small
-            cluster=cluster,
-            progress=progress,
+            looks["likeness"] = _Likeness(narrowed, every)
+        _look(adata, list(looks.values()), predictor, cluster, progress)
+        found = {name: look.result() for name, look in looks.items()}
+        self.scores: NDArray = found["scores"]
+        self.genes_apart: NDArray = found["genes_apart"]
+        self.likeness: NDArray = found.get("likeness", np.zeros(0))
+        self.values: ValueShares = found["values"]
+        self.standardised: bool = found["moments"]
+        self.checksum = checksums.checksum(
+            predictor.match.genes, np.array(adata.obs_names)
         )
-        self.scores = scores.result()
-        self.genes_apart = apart.result()
-        self.likeness = likeness.result()
-        self.values = values.result()
-        self.standardised = moments.result()
-        self.checksum = checksums.checksum(predictor.match.genes, profiles.sample_names)
 
     @property
     def labels_looked_at(self) -> NDArray[np.intp]:
@@ -166,6 +162,29 @@ class Query:
                 "wrong"
             )
         return alarms
+
+
+def _look(
+    adata: AnnData,
+    accumulators: list[Accumulator],
+    predictor: Predictor,
+    cluster: Cluster | None,
+    progress: Progress | None,
+) -> None:
+    """The one pass over a query, with the panel's genes alone."""
+    genes = gene_names(adata)[predictor.columns]
+    size = min(_BLOCK_SAMPLES, block_rows(len(genes)))
+    n_tasks = -(-adata.n_obs // size) // _FEWEST_TASKS
+    run_pass(
+        adata,
+        accumulators,
+        genes,
+        size=size,
+        together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
+        as_dense=True,  # once: a block of a panel is small
+        cluster=cluster,
+        progress=progress,
+    )
 
 
 def genes_apart(X: Any) -> NDArray[np.intp]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optirank.io.data import DataError, check_column, readable
-from optirank.io.joined import FILE_COLUMN, JoinedProfiles
-from optirank.io.reading import is_table, open_expression, read_gene_names
+from optirank.io.data import DataError, annotations_of, check_column, readable
+from optirank.io.joining import FILE_COLUMN, join
+from optirank.io.reading import is_table, open_file, read_gene_names
 from optirank.io.table_files import open_text
 
 if TYPE_CHECKING:
-    from optirank.io.data import Profiles
+    from anndata import AnnData
 
 _HEADINGS = ("gene", "genes", "symbol")
 
@@ -26,7 +26,7 @@ def open_sources(
     *,
     for_query: bool = False,
     **reading: Any,
-) -> Iterator[tuple[Profiles, str | None]]:
+) -> Iterator[tuple[list[AnnData], str | None]]:
     """Open the reference files of a training; columns that must be there are looked for
     first.
 
@@ -42,14 +42,16 @@ def open_sources(
             if for_query and not is_table(path, options.get("format")):
                 options["genes_in"] = None
             options = with_annotations(options, columns)
-            part = stack.enter_context(open_expression(path, **options))
+            part = stack.enter_context(open_file(path, **options))
             for column in columns:
-                check_column(part.obs, column, str(options.get("samples") or path))
+                check_column(
+                    annotations_of(part), column, str(options.get("samples") or path)
+                )
             parts.append(part)
         if len(parts) == 1:
-            yield parts[0], batch
+            yield parts, batch
         else:
-            yield JoinedProfiles(parts), batch or FILE_COLUMN
+            yield join(parts), batch or FILE_COLUMN
 
 
 def with_annotations(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,8 @@ from optirank import __version__
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
 from optirank._util.workers import worker_count
-from optirank.io.data import DataError
-from optirank.io.joined import FILE_COLUMN
+from optirank.io.data import DataError, source_of
+from optirank.io.joining import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
@@ -36,10 +36,10 @@ from optirank.workflow.performance import Performance, performance
 from optirank.workflow.preparation import FirstLook, Prepared, prepare
 
 if TYPE_CHECKING:
+    from anndata import AnnData
     from numpy.typing import NDArray
 
     from optirank.io.cluster import Cluster
-    from optirank.io.data import Profiles
     from optirank.panel.elimination import Panel
 
 __all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
@@ -116,7 +116,7 @@ class Fitted:
 
 
 def train(
-    data: Profiles,
+    data: AnnData | Sequence[AnnData],
     options: TrainingOptions,
     *,
     command: str = "",
@@ -135,7 +135,7 @@ def train(
 
     Parameters
     ----------
-    data : labelled profiles.
+    data : labelled profiles as readers leave them, or several (`optirank.io.joining`).
     options : what is asked for.
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
@@ -149,7 +149,7 @@ def train(
         )
         notes.add([*prepared.notes, prepared.summary()])
         result = train_prepared(
-            prepared, looked, options, command, source or data.source, progress
+            prepared, looked, options, command, source or source_of(data), progress
         )
     except DataError:
         raise

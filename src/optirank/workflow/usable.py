@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from optirank.io.data import Profiles
     from optirank.workflow.options import TrainingOptions
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out
@@ -125,7 +124,7 @@ def _restrictions(options: TrainingOptions) -> str:
 
 
 def usable_samples(
-    data: Profiles,
+    source: str,
     options: TrainingOptions,
     labels: pd.Series,
     sources: pd.Series | None,
@@ -135,16 +134,16 @@ def usable_samples(
     """Positions of the samples with a label, a source, values to rank and a
     large class.
     """
-    if not data.n_samples:
-        raise DataError(f"{data.source} holds no samples")
+    if not len(labels):
+        raise DataError(f"{source} holds no samples")
     reasons = {f"no label in {options.label!r}": _is_missing(labels)}
     if sources is not None:
         reasons[f"no source in {options.batch!r}"] = _is_missing(sources)
     if empty is not None:
         reasons["every gene has the same value"] = np.isin(
-            np.arange(data.n_samples), empty
+            np.arange(len(labels)), empty
         )
-    kept = np.ones(data.n_samples, dtype=bool)
+    kept = np.ones(len(labels), dtype=bool)
     left_out = [
         note
         for reason, mask in reasons.items()
@@ -152,7 +151,7 @@ def usable_samples(
     ]
     if not kept.any():
         raise DataError(
-            f"{data.source}: no sample is left to train on; {'; '.join(left_out)}"
+            f"{source}: no sample is left to train on; {'; '.join(left_out)}"
         )
     names = labels.to_numpy(dtype=object)
     classes, counts = np.unique(names[kept].astype(str), return_counts=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from optirank._util.workers import cluster_threads, connect
+from optirank.io.cluster import cluster_threads, connect
 from optirank_lab.benchmark.classifiers import BINARY, WHOLE, get
 from optirank_lab.benchmark.designs import ALL, Design, Profile, RealTasks, select_genes
 from optirank_lab.benchmark.results import Storage, WorkUnit

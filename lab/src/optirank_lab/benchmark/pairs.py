@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED, looks_standardised
-from optirank.io.data import DataError
+from optirank.io.data import DataError, annotations_of
 from optirank.io.reading import open_expression
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.tasks import (
@@ -176,7 +176,7 @@ def _contents(name: str, pair: BenchmarkTask, data: Path) -> _SetContents:
     if looks_standardised(part.raw):
         raise DataError(f"{name}: {STANDARDISED}")
     with open_expression(path) as opened:
-        platform = platform_of(name, opened.obs)
+        platform = platform_of(name, annotations_of(opened))
     return _SetContents(
         name=name,
         path=path.resolve(),

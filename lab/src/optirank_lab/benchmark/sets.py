@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from optirank._util.names import some
 from optirank._util.scales import value_scale
-from optirank.io.data import DataError
+from optirank.io.data import DataError, duplicates
 from optirank.io.reading import read_expression
 from optirank_lab.baselines.transformers import LogCPM
 from optirank_lab.benchmark import tasks
 from optirank_lab.benchmark.tasks import BenchmarkTask, value_kind
+from optirank_lab.data.profiles import labels_of, merged_genes, take_samples
 from optirank_lab.data.registry import find_path, harmonise, in_memory
 
 Matrix = NDArray | sp.csr_matrix | sp.csr_array
@@ -74,7 +75,7 @@ def stack(sets: Sequence[Set]) -> Set:
 def load(name: str, task: BenchmarkTask, data: Path | None) -> Set:
     """Read a data set with the labels that a task asks for, values as measured."""
     profiles = read_expression(find_path(name, data), label=task.label)
-    labels = harmonise(profiles.labels(task.label))
+    labels = harmonise(labels_of(profiles, task.label))
     if task.merge:
         merged = dict(task.merge)
         labels = np.array(
@@ -83,8 +84,8 @@ def load(name: str, task: BenchmarkTask, data: Path | None) -> Set:
     known = np.array([isinstance(label, str) for label in labels], dtype=bool)
     if not known.any():
         raise DataError(f"{name}: no sample has a label in {task.label!r}")
-    if profiles.duplicated_genes:
-        profiles = profiles.merge_duplicates("first")
+    if duplicates(profiles.var_names):
+        profiles = merged_genes(profiles, "first")
     whole = in_memory(profiles)
     values = whole if isinstance(whole, np.ndarray) else whole.data
     if not np.isfinite(values).all():
@@ -92,8 +93,8 @@ def load(name: str, task: BenchmarkTask, data: Path | None) -> Set:
             f"{name}: some values are missing or infinite, and ranks need numbers: "
             "fill them, or leave their genes or samples out"
         )
-    X = in_memory(profiles.select_samples(known))
-    return Set(name, X, X, labels[known].astype(str), np.asarray(profiles.gene_names))
+    X = in_memory(take_samples(profiles, known))
+    return Set(name, X, X, labels[known].astype(str), np.asarray(profiles.var_names))
 
 
 def common_genes(sets: Sequence[Set]) -> NDArray:

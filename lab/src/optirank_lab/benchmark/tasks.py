@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from optirank.io.data import DataError, MissingExtraError
+from optirank.io.data import DataError, MissingExtraError, annotations_of
 from optirank.io.reading import open_expression
 from optirank_lab.data.registry import LABEL, harmonise, local_paths, registry
 
@@ -196,14 +196,14 @@ def shift_between(reference: str, query: str) -> str:
 
 def _summarise(name: str, path: Path, label: str) -> _SetSummary:
     with open_expression(path) as opened:
-        obs = opened.obs
+        obs = annotations_of(opened)
         if label not in obs.columns:
             raise DataError(f"no column {label!r}: a task needs labels there")
         tables = _file()
         return _SetSummary(
             name=name,
             classes=_large_classes(obs[label]),
-            genes=frozenset(map(str, opened.gene_names)),
+            genes=frozenset(map(str, opened.var_names)),
             dataset=_single_value(obs, "dataset"),
             tissue=_single_value(obs, "tissue") or tables["tissues"].get(name, ""),
             platform=platform_of(name, obs),

@@ -11,14 +11,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from anndata import AnnData
 
 from optirank.io import tables
-from optirank.io.data import DataError, ExpressionData, check_column, concatenate
+from optirank.io.data import (
+    DataError,
+    annotations_of,
+    check_column,
+    duplicates,
+    source_of,
+)
+from optirank_lab.data.profiles import (
+    changed,
+    concatenated,
+    labels_of,
+    merged_genes,
+    take_genes,
+    take_samples,
+)
 from optirank_lab.data.raw import RawFiles, numbered, read_parts
 from optirank_lab.data.registry import LABEL, Entry, harmonise, in_memory
 
@@ -29,13 +43,13 @@ _SPARSE = 0.4  # share of zeros above which a clean set is stored sparse
 _DUPLICATES = ("first", "strongest", "sum")
 
 
-def build(entry: Entry, folder: Path, data: Path) -> ExpressionData:
+def build(entry: Entry, folder: Path, data: Path) -> AnnData:
     """Build a set from the raw files in ``folder``.
 
     ``data`` is the folder of the sets that it may be a part of.
     """
     raw = RawFiles(entry, folder)
-    whole = concatenate([_in_double(part) for part in read_parts(raw, data)])
+    whole = concatenated([_in_double(part) for part in read_parts(raw, data)])
     whole = _with_annotations(whole, raw)
     whole = _with_sample_names(whole, raw)
     whole = _with_labels(whole, raw)
@@ -44,49 +58,51 @@ def build(entry: Entry, folder: Path, data: Path) -> ExpressionData:
     if entry.read.clean:
         whole = _complete_and_sorted(whole)
     whole = _with_values(whole, raw)
-    if entry.stand_in and whole.X.shape != (entry.n_samples, entry.n_genes):
+    if entry.stand_in and whole.shape != (entry.n_samples, entry.n_genes):
         raise DataError(
-            f"{entry.name} was built with {whole.n_samples} samples and "
-            f"{whole.n_genes} genes, not {entry.n_samples} and {entry.n_genes}: "
+            f"{entry.name} was built with {whole.n_obs} samples and "
+            f"{whole.n_vars} genes, not {entry.n_samples} and {entry.n_genes}: "
             "its source may have changed"
         )
-    return replace(whole, source=entry.name)
+    return changed(whole, source=entry.name)
 
 
-def _in_double(part: ExpressionData) -> ExpressionData:
+def _in_double(part: AnnData) -> AnnData:
     """The part in double precision; sparse, unless values are missing."""
     X = in_memory(part)
     if isinstance(X, np.ndarray) and np.isnan(X).any():
-        return replace(part, X=X.astype(np.float64))
-    return replace(part, X=sp.csr_matrix(X, dtype=np.float64))
+        return changed(part, X=X.astype(np.float64))
+    return changed(part, X=sp.csr_matrix(X, dtype=np.float64))
 
 
-def _with_annotations(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
+def _with_annotations(whole: AnnData, raw: RawFiles) -> AnnData:
     """The samples that the tables about samples name, with their annotations."""
     rules = raw.entry.read
     if not rules.about:
         return whole
     paths = raw.paths(rules.about)
     key = rules.about_key or None
-    obs, named = tables.join_annotations(whole.obs, paths, whole.source, key)
-    return replace(whole, obs=obs).select_samples(named)
+    obs, named = tables.join_annotations(
+        annotations_of(whole), paths, source_of(whole), key
+    )
+    return take_samples(changed(whole, obs=obs), named)
 
 
-def _with_sample_names(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
+def _with_sample_names(whole: AnnData, raw: RawFiles) -> AnnData:
     """The samples under the names that the rules give them."""
     reference = raw.entry.read.samples
     if not reference:
         return whole
     if reference == "numbered":
-        names = numbered(whole.n_samples)
+        names = numbered(whole.n_obs)
     else:
         names = raw.texts(reference)
     sample_names = np.array(names, dtype=object)
-    obs = whole.obs.set_axis(sample_names)
-    return replace(whole, sample_names=sample_names, obs=obs)
+    obs = annotations_of(whole).set_axis(sample_names)
+    return changed(whole, obs=obs)
 
 
-def _with_labels(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
+def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     """The samples that are kept and labelled, with the columns that every set has."""
     entry = raw.entry
     rules = entry.read
@@ -98,11 +114,11 @@ def _with_labels(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
         kept &= np.isin(label.astype(str), list(rules.labels))
     if entry.stand_in:
         names = np.array([rules.labels.get(text, text) for text in label], dtype=object)
-        obs = whole.obs[[]].copy()
+        obs = annotations_of(whole)[[]].copy()
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
-        obs = whole.obs.drop(columns=[LABEL], errors="ignore").copy()
+        obs = annotations_of(whole).drop(columns=[LABEL], errors="ignore").copy()
     if not kept.any():
         raise DataError(f"no sample of {entry.name} is left with a label")
     obs[LABEL] = names
@@ -112,25 +128,25 @@ def _with_labels(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
         texts = _sample_texts(reference, whole, raw)
         obs[column] = ["nan" if text is None else text for text in texts]
     if rules.donor:
-        obs["donor"] = [_donor(name, entry) for name in whole.sample_names]
+        obs["donor"] = [_donor(name, entry) for name in whole.obs_names]
     obs["cell_type_original"] = label
     if rules.original:
         obs["cell_type_original"] = _sample_texts(rules.original, whole, raw)
-    return replace(whole, obs=obs).select_samples(kept)
+    return take_samples(changed(whole, obs=obs), kept)
 
 
-def _sample_texts(reference: str, whole: ExpressionData, raw: RawFiles) -> np.ndarray:
+def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:
     """The texts of a reference, one per sample."""
     if reference.startswith("="):
-        return np.full(whole.n_samples, reference[1:], dtype=object)
+        return np.full(whole.n_obs, reference[1:], dtype=object)
     if ":" not in reference:
         source = f"the table about the samples of {raw.entry.name}"
-        check_column(whole.obs, reference, source)
-        return whole.labels(reference).to_numpy()
+        check_column(annotations_of(whole), reference, source)
+        return labels_of(whole, reference).to_numpy()
     texts = np.array(raw.texts(reference), dtype=object)
-    if len(texts) != whole.n_samples:
+    if len(texts) != whole.n_obs:
         raise DataError(
-            f"{reference} has {len(texts)} texts for the {whole.n_samples} samples of "
+            f"{reference} has {len(texts)} texts for the {whole.n_obs} samples of "
             f"{raw.entry.name}: correct its table in the registry"
         )
     return texts
@@ -146,10 +162,10 @@ def _donor(sample_name: str, entry: Entry) -> str:
     return match[1]
 
 
-def _with_gene_names(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
+def _with_gene_names(whole: AnnData, raw: RawFiles) -> AnnData:
     """The genes that have a name and are kept, under the names that the rules give."""
     rules = raw.entry.read
-    names: list[str | None] = list(whole.gene_names)
+    names: list[str | None] = list(whole.var_names)
     if rules.genes:
         names = raw.texts(rules.genes)
     if rules.probes:
@@ -167,8 +183,8 @@ def _with_gene_names(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
         X = in_memory(whole)
         if isinstance(X, np.ndarray):
             kept &= ~np.isnan(X).any(axis=0)
-    renamed = replace(whole, gene_names=np.array(names, dtype=object))
-    return renamed.select_genes(np.flatnonzero(kept))
+    renamed = changed(whole, genes=np.array(names, dtype=object))
+    return take_genes(renamed, np.flatnonzero(kept))
 
 
 def _renamed(names: list[str | None], rename: Callable[[str], str]) -> list[str | None]:
@@ -201,23 +217,23 @@ def _is_kept(name: str | None, entry: Entry) -> bool:
     return not (rules.drop_genes and re.search(rules.drop_genes, name))
 
 
-def _without_duplicates(whole: ExpressionData, how: str) -> ExpressionData:
+def _without_duplicates(whole: AnnData, how: str) -> AnnData:
     """The data with one column per name: the first, the strongest or the sum."""
     if how not in _DUPLICATES:
         raise DataError(f"duplicates={how!r}: use one of {', '.join(_DUPLICATES)}")
-    if not whole.duplicated_genes:
+    if not duplicates(whole.var_names):
         return whole
     if how != "strongest":
-        return whole.merge_duplicates(how)
+        return merged_genes(whole, how)
     X = in_memory(whole)
     means = np.nanmean(X, axis=0) if isinstance(X, np.ndarray) else X.mean(axis=0)
     strongest_first = np.argsort(-np.asarray(means).ravel(), kind="stable")
-    names = whole.gene_names[strongest_first].astype(str)
+    names = np.array(whole.var_names, dtype=str)[strongest_first]
     _, first = np.unique(names, return_index=True)
-    return whole.select_genes(np.sort(strongest_first[first]))
+    return take_genes(whole, np.sort(strongest_first[first]))
 
 
-def _complete_and_sorted(whole: ExpressionData) -> ExpressionData:
+def _complete_and_sorted(whole: AnnData) -> AnnData:
     """The genes that most samples have, without gaps, in alphabetical order."""
     X = in_memory(whole)
     if isinstance(X, np.ndarray):
@@ -227,12 +243,12 @@ def _complete_and_sorted(whole: ExpressionData) -> ExpressionData:
         values = np.where(missing, np.nan, X)[:, kept].astype(np.float32)
         medians = np.nanmedian(values, axis=0)
         complete = np.where(missing[:, kept], medians, values)
-        whole = replace(whole, X=complete, gene_names=whole.gene_names[kept])
-    order = np.argsort(whole.gene_names.astype(str), kind="stable")
-    return whole.select_genes(order)
+        whole = changed(whole, X=complete, genes=whole.var_names[kept])
+    order = np.argsort(np.array(whole.var_names, dtype=str), kind="stable")
+    return take_genes(whole, order)
 
 
-def _with_values(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
+def _with_values(whole: AnnData, raw: RawFiles) -> AnnData:
     """The data with their values as they are stored, in single precision."""
     rules = raw.entry.read
     X = sp.csr_matrix(in_memory(whole))
@@ -247,9 +263,9 @@ def _with_values(whole: ExpressionData, raw: RawFiles) -> ExpressionData:
     X.eliminate_zeros()
     if rules.four_digits:
         X.data = _four_digits(X.data)
-    if rules.clean and X.nnz >= (1 - _SPARSE) * whole.n_samples * whole.n_genes:
-        return replace(whole, X=X.toarray())
-    return replace(whole, X=X)
+    if rules.clean and X.nnz >= (1 - _SPARSE) * whole.n_obs * whole.n_vars:
+        return changed(whole, X=X.toarray())
+    return changed(whole, X=X)
 
 
 def _four_digits(values: np.ndarray) -> np.ndarray:

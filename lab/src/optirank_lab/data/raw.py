@@ -9,18 +9,19 @@ import tarfile
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from anndata import AnnData
 
 from optirank._util.files import replacing
-from optirank.io.data import DataError, ExpressionData, need, readable
+from optirank.io.data import DataError, annotations_of, need, readable
 from optirank.io.reading import read_expression
 from optirank.io.table_files import separator
 from optirank_lab.data import rdata
+from optirank_lab.data.profiles import changed, made, take_samples
 from optirank_lab.data.registry import LABEL, Entry, bare_name
 
 TUMOUR_CODE = "code"  # the column of obs with the label of a file of tumours
@@ -77,7 +78,7 @@ class RawFiles:
         return self._r_files[name]
 
 
-def read_parts(raw: RawFiles, data: Path) -> list[ExpressionData]:
+def read_parts(raw: RawFiles, data: Path) -> list[AnnData]:
     """Read the matrices of a set, one part per file.
 
     ``data`` is the folder of the sets that it may be a part of.
@@ -121,17 +122,17 @@ def _read_column(path: Path, column: str) -> list[str | None]:
     return [value if isinstance(value, str) else None for value in values]
 
 
-def _part_of_set(entry: Entry, data: Path) -> ExpressionData:
+def _part_of_set(entry: Entry, data: Path) -> AnnData:
     """The samples of another set that have some labels."""
     rules = entry.read
     path = data / f"{rules.base}.h5ad"
     if not path.is_file():
         raise DataError(f"{entry.name} is made from {path}: fetch {rules.base} first")
     whole = read_expression(path, label=LABEL)
-    return whole.select_samples(whole.obs[LABEL].isin(rules.base_labels).to_numpy())
+    return take_samples(whole, whole.obs[LABEL].isin(rules.base_labels).to_numpy())
 
 
-def _matrix_file(path: Path, entry: Entry) -> ExpressionData:
+def _matrix_file(path: Path, entry: Entry) -> AnnData:
     """A table or an .h5ad file, with the batch that its name says."""
     rules = entry.read
     if path.suffix == ".h5ad":
@@ -149,7 +150,7 @@ def _matrix_file(path: Path, entry: Entry) -> ExpressionData:
     return part
 
 
-def _unscaled(path: Path) -> ExpressionData:
+def _unscaled(path: Path) -> AnnData:
     """The values of an .h5ad file before genes were scaled: scanpy's ``raw``."""
     anndata = need("anndata", "anndata", ".h5ad files")
     with readable(path), warnings.catch_warnings():
@@ -157,16 +158,10 @@ def _unscaled(path: Path) -> ExpressionData:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         adata = anndata.read_h5ad(path)
-    return ExpressionData(
-        adata.raw.X,
-        adata.raw.var.index.to_numpy(dtype=object),
-        adata.obs.index.to_numpy(dtype=object),
-        adata.obs,
-        path.name,
-    )
+    return made(adata.raw.X, adata.raw.var_names, adata.obs, path.name)
 
 
-def _profiles(matrix: rdata.RMatrix, genes_in: str, source: str) -> ExpressionData:
+def _profiles(matrix: rdata.RMatrix, genes_in: str, source: str) -> AnnData:
     """A matrix as profiles, samples in rows; what has no names is numbered."""
     import pandas as pd
 
@@ -181,7 +176,7 @@ def _profiles(matrix: rdata.RMatrix, genes_in: str, source: str) -> ExpressionDa
         samples = rows
         genes = columns
     obs = pd.DataFrame(index=pd.Index(samples, dtype=object))
-    return ExpressionData(values, genes, samples, obs, source)
+    return made(values, genes, obs, source)
 
 
 def _names_or_numbers(names: Sequence[str | None] | None, count: int) -> np.ndarray:
@@ -195,7 +190,7 @@ def numbered(count: int) -> list[str]:
     return [f"s{number}" for number in range(count)]
 
 
-def _largest_matrix(objects: rdata.RObject, source: str) -> ExpressionData:
+def _largest_matrix(objects: rdata.RObject, source: str) -> AnnData:
     """The largest matrix of an R list, with the table of its samples.
 
     So are the sets that SingleCellNet offers.
@@ -211,15 +206,15 @@ def _largest_matrix(objects: rdata.RObject, source: str) -> ExpressionData:
         members = rdata.members(frame)
         columns = {name: rdata.texts(item) for name, item in members.items()}
         for names in columns.values():
-            if set(names) >= set(data.sample_names):
+            if set(names) >= set(data.obs_names):
                 kept = {
                     name: values
                     for name, values in columns.items()
                     if name not in _R_ATTRIBUTES
                 }
                 about = pd.DataFrame(kept, index=pd.Index(names, dtype=object))
-                return replace(data, obs=about.loc[data.sample_names])
-    raise DataError(f"no table of {source} names all of its {data.n_samples} samples")
+                return changed(data, obs=about.loc[data.obs_names])
+    raise DataError(f"no table of {source} names all of its {data.n_obs} samples")
 
 
 def _matrices_and_frames(
@@ -242,7 +237,7 @@ def _matrices_and_frames(
     return matrices, frames
 
 
-def _tumours(raw: RawFiles, name: str, code: str) -> ExpressionData:
+def _tumours(raw: RawFiles, name: str, code: str) -> AnnData:
     """One tumour type of cBioPortal: genes in rows by symbol or Entrez id.
 
     Line 2 repeats the label and is left out. Of several lines of one gene the larger
@@ -263,7 +258,8 @@ def _tumours(raw: RawFiles, name: str, code: str) -> ExpressionData:
     values = frame.loc[named, samples].groupby(symbols[named]).max()
     matrix = rdata.RMatrix(values.to_numpy(), list(values.index), list(samples))
     part = _profiles(matrix, "rows", path.name)
-    return replace(part, obs=part.obs.assign(**{TUMOUR_CODE: code}))
+    obs = annotations_of(part).assign(**{TUMOUR_CODE: code})
+    return changed(part, obs=obs)
 
 
 def _symbols_of_entrez(raw: RawFiles, keys: list[Any]) -> list[str | None]:

@@ -17,12 +17,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from anndata import AnnData
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
 from optirank._util.scales import value_scale
-from optirank.io.data import DataError, ExpressionData, MissingExtraError, duplicates
+from optirank.io.blocks import blocks
+from optirank.io.data import DataError, MissingExtraError, duplicates
 from optirank.io.reading import open_expression, read_expression, stored_source
+from optirank_lab.data.profiles import labels_of
 from optirank_lab.data.rules import ReadRules
 
 AUTHORS_ARCHIVE = "https://github.com/paolamalsot/optirank"
@@ -232,8 +235,8 @@ def describe(
     local = LocalSet(path)
     try:
         with open_expression(path, **options) as opened:
-            local.n_samples = opened.n_samples
-            local.n_genes = opened.n_genes
+            local.n_samples = opened.n_obs
+            local.n_genes = opened.n_vars
             if "platform" in opened.obs:
                 local.platform = some(opened.obs["platform"].unique(), 2)
             if path.suffix == ".h5ad":
@@ -268,9 +271,7 @@ def find_path(name: str, data: str | Path | None = None) -> Path:
     )
 
 
-def load_dataset(
-    name: str, data: str | Path | None = None, **options
-) -> ExpressionData:
+def load_dataset(name: str, data: str | Path | None = None, **options) -> AnnData:
     """Load a data set of the folder ``data`` (else OPTIRANK_DATA, else the cache).
 
     ``obs`` has the labels in ``cell_type``, and ``dataset`` and ``platform``. Options
@@ -280,10 +281,10 @@ def load_dataset(
     return read_expression(find_path(name, data), **{"label": LABEL, **options})
 
 
-def _check_names(opened: ExpressionData, local: LocalSet) -> None:
-    if not opened.n_samples or not opened.n_genes:
-        local.errors.append(f"{opened.n_samples} samples and {opened.n_genes} genes")
-    repeated = duplicates(opened.gene_names)
+def _check_names(opened: AnnData, local: LocalSet) -> None:
+    if not opened.n_obs or not opened.n_vars:
+        local.errors.append(f"{opened.n_obs} samples and {opened.n_vars} genes")
+    repeated = duplicates(opened.var_names)
     if repeated:
         local.notes.append(
             f"{len(repeated)} gene names occur more than once: {some(repeated)}"
@@ -295,13 +296,13 @@ def _check_names(opened: ExpressionData, local: LocalSet) -> None:
             local.notes.append(f"no column {column!r}")
 
 
-def _check_labels(opened: ExpressionData, local: LocalSet, label: str) -> None:
+def _check_labels(opened: AnnData, local: LocalSet, label: str) -> None:
     if label not in opened.obs.columns:
         local.errors.append(
             f"no column {label!r}: there are {some(opened.obs.columns, 20)}"
         )
         return
-    labels = opened.labels(label)
+    labels = labels_of(opened, label)
     n_missing = int(labels.isna().to_numpy().sum())
     if n_missing:
         local.notes.append(f"{n_missing} samples have no label")
@@ -316,11 +317,11 @@ def _check_labels(opened: ExpressionData, local: LocalSet, label: str) -> None:
         local.notes.append(f"classes of fewer than {_FEW} samples: {some(small)}")
 
 
-def _check_values(opened: ExpressionData, local: LocalSet) -> None:
+def _check_values(opened: AnnData, local: LocalSet) -> None:
     has_negative = False
     n_empty = 0
-    for block in opened.blocks(block_size=2048):
-        X = in_memory(block)
+    for block in blocks(opened, size=2048):
+        X = block
         stored = X if isinstance(X, np.ndarray) else X.data
         if not np.isfinite(stored).all():
             local.errors.append(
@@ -337,7 +338,7 @@ def _check_values(opened: ExpressionData, local: LocalSet) -> None:
         local.notes.append(f"{n_empty} samples without any expression")
 
 
-def in_memory(data: ExpressionData) -> np.ndarray | csr_matrix:
+def in_memory(data: AnnData) -> np.ndarray | csr_matrix:
     """The matrix of data that were read, not of an opened file."""
     if isinstance(data.X, np.ndarray):
         return data.X
