@@ -243,6 +243,8 @@ def show_performance(performance: Performance, title: str) -> None:
     from optirank.workflow.performance import MEASURES
 
     there = performance.confusion.sum(axis=1) > 0
+    has_withheld = performance.n_withheld > 0
+    further = ("withheld", "sensitivity of all") if has_withheld else ()
     rows = []
     for row in performance.per_class[there].reset_index().to_dict("records"):
         cells = []
@@ -255,10 +257,12 @@ def show_performance(performance: Performance, title: str) -> None:
                 cells.append(with_interval(share, low, high))
             else:
                 cells.append(in_percent(share))
+        if has_withheld:
+            share = row["sensitivity_of_all"]
+            cells += [f"{row['withheld']:.0f}", in_percent(share)]
         rows.append((row["class"], f"{row['n']:.0f}", *cells))
-    show_table(
-        f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows
-    )
+    columns = ("class", "samples", *MEASURES.values(), *further)
+    show_table(f"{title}, % (95 % intervals)", columns, rows)
 
 
 @contextmanager

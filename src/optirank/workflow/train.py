@@ -32,7 +32,7 @@ from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS
 from optirank.workflow.fingerprints import some_fingerprints
 from optirank.workflow.options import TrainingOptions
-from optirank.workflow.performance import Performance, performance
+from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import FirstLook, Prepared, prepare
 
 if TYPE_CHECKING:
@@ -211,6 +211,8 @@ def _conclude(
         held_out["predicted"],
         probabilities,
         list(prepared.classes),
+        None,
+        *composition(prepared.codes, held_out["label"].to_numpy(), prepared.classes),
     )
     own, target_notes = _with_target(panels[fitted.n_genes], options.target_error)
     panels[fitted.n_genes] = own
