@@ -40,7 +40,7 @@ def test_places_are_ranks_among_the_genes_above_the_lowest(case, form):
     X = CASES[case](np.random.default_rng(0))
     places = places_in_sample(form(X))
     places = places.toarray() if sparse.issparse(places) else places
-    np.testing.assert_allclose(places, by_definition(X), atol=1e-15)
+    np.testing.assert_allclose(places, by_definition(X), atol=2**-24)
 
 
 def test_counts_and_their_logarithms_have_the_same_places():

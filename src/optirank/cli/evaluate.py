@@ -119,7 +119,7 @@ def evaluate(
         )
         auc = "" if judged.auc != judged.auc else f", mean AUC {judged.auc:.3f}"
         echo(
-            f"Balanced accuracy {judged.headline()}; {judged.n_right} of "
+            f"Balanced accuracy {judged.headline()}, {judged.n_right} of "
             f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}"
         )
         if report is not None:

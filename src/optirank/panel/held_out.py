@@ -26,7 +26,7 @@ N_DRAWS = 3  # of the genes to leave out
 class HeldOut:
     """Scores of samples by panels that were found without them."""
 
-    rows: NDArray  # positions of the held-out samples, rising
+    rows: NDArray  # positions of the held-out samples
     codes: NDArray  # their classes, as numbers
     fold: NDArray  # the fold of each
     scores: dict[int, NDArray]
@@ -68,6 +68,40 @@ class HeldOut:
         own = scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)]
         known = np.isfinite(own) & among
         return balanced_accuracy(self.codes[known], labels[known])
+
+
+def deal_folds(
+    codes: NDArray, hashes: NDArray, is_informative: NDArray, n_folds: int
+) -> tuple[NDArray, int]:
+    """The fold of each sample, and how many samples are equal to another one.
+
+    Samples in the order of their classes and hashes are dealt out over the folds, so
+    that each fold has its share of every class, whatever the order of the samples.
+    Samples of equal hash are in one fold: else a model would have seen what it is
+    judged on. Where they are not informative, with few genes that differ, samples may
+    be equal by chance, and each counts alone. Fewer folds serve classes that are all
+    small; with 0 folds no sample is held out (-1).
+    """
+    order = np.lexsort([codes, hashes])
+    is_first = np.ones(len(order), bool)
+    same = hashes[order][1:] == hashes[order][:-1]
+    is_first[1:] = ~(same & is_informative[order][1:])
+    group = np.empty(len(order), np.intp)
+    group[order] = np.cumsum(is_first) - 1
+    n_repeated = int((np.bincount(group)[group] > 1).sum())
+    if not n_folds:
+        return np.full(len(codes), -1), n_repeated
+    firsts = order[is_first]
+    largest = int(np.bincount(codes[firsts]).max())
+    if largest < 2:
+        raise ValueError(
+            "every class has a single sample, or copies of one: held-out samples need "
+            "at least two"
+        )
+    fold_of_group = np.empty(len(firsts), np.intp)
+    by_class = np.argsort(codes[firsts], kind="stable")
+    fold_of_group[by_class] = np.arange(len(firsts)) % min(n_folds, largest)
+    return fold_of_group[group], n_repeated
 
 
 class HeldOutScores:

@@ -275,7 +275,8 @@ def _measure(
     control = fit_error_control(confidence, predicted == truth, truth)
     ranks = panel_ranks(fitted.X[:, panel.columns], compiled=True)
     given = np.full(len(fitted.rows), None)
-    given[np.searchsorted(fitted.rows, rows)] = predicted
+    place = np.argsort(fitted.rows)
+    given[place[np.searchsorted(fitted.rows, rows, sorter=place)]] = predicted
     likeness = fit_likeness(ranks, classes[prepared.codes[fitted.rows]], given, classes)
     return replace(
         panel, calibration=calibration, error_control=control, likeness=likeness
@@ -301,6 +302,8 @@ def _held_out_table(
     """The held-out samples with their labels, and their probabilities."""
     classes = prepared.classes
     rows, codes, scores = _learned(prepared, fitted, fitted.n_genes)
+    in_file = np.argsort(rows)
+    rows, codes, scores = rows[in_file], codes[in_file], scores[in_file]
     bounded = np.maximum(scores, NEVER)
     flat = bounded[:, 0] if scores.shape[1] == 1 else bounded
     probabilities = panel.probabilities(flat)
