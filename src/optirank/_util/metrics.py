@@ -32,20 +32,25 @@ def standard_error(scores: NDArray) -> NDArray:
 
 
 def balanced(right: ArrayLike, sizes: ArrayLike) -> tuple[float, tuple[float, float]]:
-    """Mean sensitivity and its 95 % interval.
-
-    The variance of a class of r right labels among n samples is ``p (1 - p) / n`` with
-    ``p = (r + 1) / (n + 2)``, so that a class without an error is not certain.
-    """
+    """Mean sensitivity and its 95 % interval."""
     right, sizes = np.asarray(right), np.asarray(sizes)
     there = sizes > 0
     if not there.any():
         return float("nan"), (float("nan"), float("nan"))
     r, n = right[there], sizes[there]
-    p = (r + 1) / (n + 2)
     mean = float((r / n).mean())
-    half = _Z * float(np.sqrt((p * (1 - p) / n).sum())) / len(n)
+    half = _Z * error_of_counts(r, n)
     return mean, (max(0.0, mean - half), min(1.0, mean + half))
+
+
+def error_of_counts(right: NDArray, sizes: NDArray) -> float:
+    """The standard error of the mean sensitivity.
+
+    The variance of a class of r right labels among n samples is ``p (1 - p) / n`` with
+    ``p = (r + 1) / (n + 2)``, so that a class without an error is not certain.
+    """
+    p = (right + 1) / (sizes + 2)
+    return float(np.sqrt((p * (1 - p) / sizes).sum())) / max(1, len(sizes))
 
 
 def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:

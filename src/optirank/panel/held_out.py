@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank._util.metrics import (
+    balanced_accuracy,
+    error_of_counts,
+    standard_error,
+)
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
@@ -50,6 +54,15 @@ class HeldOut:
             rows.append((size, self._accuracy(size, labels), float(error)))
         return rows
 
+    def error_of_counts(self, size: int) -> float:
+        """The standard error of the balanced accuracy by the number of samples."""
+        labels, known = best_class(self.scores[size]), self._known(size)
+        sizes = np.bincount(self.codes[known])
+        right = np.bincount(
+            self.codes[known & (labels == self.codes)], None, len(sizes)
+        )
+        return error_of_counts(right[sizes > 0], sizes[sizes > 0])
+
     def with_missing(self, size: int) -> list[tuple[float, float]]:
         """Shares of the panel's genes that are missing, with the balanced accuracy."""
         rows = [(0.0, self._accuracy(size, best_class(self.scores[size])))]
@@ -64,10 +77,14 @@ class HeldOut:
         self, size: int, labels: NDArray, among: NDArray | bool = True
     ) -> float:
         """Balanced accuracy of the samples whose class their fold could learn."""
+        known = self._known(size) & among
+        return balanced_accuracy(self.codes[known], labels[known])
+
+    def _known(self, size: int) -> NDArray:
+        """The samples whose class their fold could learn."""
         scores = self.scores[size]
         own = scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)]
-        known = np.isfinite(own) & among
-        return balanced_accuracy(self.codes[known], labels[known])
+        return np.isfinite(own)
 
 
 def deal_folds(
@@ -149,9 +166,11 @@ def choose_size(held_out: HeldOut) -> int:
     """The smallest size within one standard error of the best.
 
     It is the smallest of at least 100 genes, which do without some of them, where one
-    of these is good enough.
+    of these is good enough. The standard error over the folds is at least that of the
+    counts: where all folds are right by chance, it would be zero.
     """
     curve = held_out.curve()
-    _, best, error = max(curve, key=lambda row: (row[1], -row[0]))
+    largest, best, error = max(curve, key=lambda row: (row[1], -row[0]))
+    error = max(error, held_out.error_of_counts(largest))
     good = [size for size, accuracy, _ in curve if accuracy >= best - error]
     return min([size for size in good if size >= AUTO_FROM] or good)
