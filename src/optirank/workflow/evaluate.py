@@ -14,6 +14,7 @@ from optirank._util.names import look_alike, some
 from optirank.io.data import DataError, check_column, text_column
 from optirank.model.confidence import check_target_error
 from optirank.workflow.fingerprints import matching_fingerprints
+from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
     Performance,
@@ -127,6 +128,9 @@ def evaluate_profiles(
         labels.notes.append(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
+    point = operating_point(model, options.sensitivity)
+    if point is not None:
+        labels.notes.append(point.found(judged))
     _compare_with_training(profiles, model, labels, cluster)
     _compare_with_target(judged, options, model, labels)
     samples = pd.DataFrame(
@@ -227,7 +231,8 @@ def _compare_with_target(
     """Say where more labels are wrong than was asked for."""
     control = model.panel.error_control
     target = options.target_error
-    if target is None and control is not None and options.threshold is None:
+    own_threshold = options.threshold is not None or bool(options.sensitivity)
+    if target is None and control is not None and not own_threshold:
         target = control.target_error
     if target is None or target == 1 or not judged.n_given:
         return

@@ -36,6 +36,7 @@ from optirank.workflow.clusters import Clusters, majority
 from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Labels, withheld_word
+from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
 from optirank.workflow.several import join_labels, names_of_files
@@ -201,6 +202,10 @@ def label_profiles(
     if options.adapt:
         n_changed = int((probabilities.argmax(axis=1) != chosen).sum())
         chosen = probabilities.argmax(axis=1)
+    point = operating_point(model, options.sensitivity)
+    if point is not None:
+        chosen = point.chosen(probabilities)
+        adapt_notes = [*adapt_notes, point.note]
     confidence = probabilities[np.arange(len(chosen)), chosen]
     decision = withhold(query, confidence, options)
     notes = [*_query_notes(query), *adapt_notes, *decision.notes]

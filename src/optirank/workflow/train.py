@@ -31,6 +31,7 @@ from optirank.model.weights import SizedPanel
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS
 from optirank.workflow.fingerprints import some_fingerprints
+from optirank.workflow.operating import held_out_probabilities
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import FirstLook, Prepared, prepare
@@ -235,6 +236,9 @@ def _conclude(
             held_out["label"].to_numpy(),
             held_out["predicted"].to_numpy(),
             prepared.classes,
+        ),
+        held_out_probabilities=held_out_probabilities(
+            held_out["label"], probabilities, prepared.classes
         ),
         judged=judged_sources(held_out, options.batch, prepared.classes),
         command=command,
