@@ -53,15 +53,20 @@ class OperatingPoint:
         is_found = probabilities[:, self.code] >= self.threshold
         return np.where(is_found, self.code, 1 - self.code)
 
-    @property
-    def note(self) -> str:
+    def note(self, n_missing: int) -> str:
         """What the threshold is, and what it costs, by the held-out samples."""
-        return (
+        note = (
             f"labels are {self.name} from a probability of {self.threshold:.3f}: on "
             f"held-out samples of the training a sensitivity of "
             f"{_in_words(self.sensitivity)} (asked for: {percent(self.asked)}) and a "
             f"specificity of {_in_words(self.specificity)}"
         )
+        if n_missing:
+            note += (
+                f"; {n_missing} genes of the panel are missing here, and both may be "
+                "others without them"
+            )
+        return note
 
     def found(self, judged: Performance) -> str:
         """What it gives on the samples of an evaluation."""

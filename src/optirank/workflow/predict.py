@@ -205,7 +205,7 @@ def label_profiles(
     point = operating_point(model, options.sensitivity)
     if point is not None:
         chosen = point.chosen(probabilities)
-        adapt_notes = [*adapt_notes, point.note]
+        adapt_notes = [*adapt_notes, point.note(len(query.predictor.match.missing))]
     confidence = probabilities[np.arange(len(chosen)), chosen]
     decision = withhold(query, confidence, options)
     notes = [*_query_notes(query), *adapt_notes, *decision.notes]
