@@ -305,8 +305,8 @@ def test_a_file_format_is_one_entry(monkeypatch, tmp_path):
 def test_a_metric_of_evaluate_is_in_the_table_and_on_the_page(monkeypatch, tmp_path):
     known = performance._class_table
 
-    def with_youden(table, names, prevalence):
-        per_class = known(table, names, prevalence)
+    def with_youden(table, withheld, names, prevalence):
+        per_class = known(table, withheld, names, prevalence)
         per_class["youden"] = per_class["sensitivity"] + per_class["specificity"] - 1
         for end in ("low", "high"):
             per_class[f"youden_{end}"] = per_class["youden"]

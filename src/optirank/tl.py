@@ -170,6 +170,7 @@ def annotate(
     adapt: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
+    sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
     drop_classes: bool = False,
     homologs: Mapping[str, str] | str | os.PathLike[str] | None = None,
@@ -204,6 +205,10 @@ def annotate(
         Withhold labels of a lower confidence; of samples that look like no class of the
         training data, where the rate is the share of held-out samples that may lose
         their label (0.01).
+    sensitivity : mapping, optional
+        The sensitivity with which to find one of two classes, such as
+        ``{"er positive": 0.95}``: the label then is this class from the probability at
+        which held-out samples of the training show it. A note says what it costs.
     drop_classes : bool, default=False
         Whether to leave out classes that cannot be told because their genes are
         missing, instead of raising an error.
@@ -402,6 +407,7 @@ def evaluate(
     adapt: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
+    sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
     drop_classes: bool = False,
     homologs: Mapping[str, str] | str | os.PathLike[str] | None = None,
@@ -426,7 +432,7 @@ def evaluate(
         default as in ``adata``.
     report : file, optional
         Where to write the report, one HTML page.
-    adapt, target_error, threshold, unknown_rate, drop_classes, homologs
+    adapt, target_error, threshold, sensitivity, unknown_rate, drop_classes, homologs
         As in :func:`annotate`.
     layer, use_raw, gene_column
         As in :func:`train`.

@@ -175,8 +175,11 @@ def held_out_with(wrong):
         ({50: [3] * 5, 100: [6] * 5, 200: [2, 3, 2, 2, 2], 500: [2, 1, 3, 2, 2]}, 200),
         ({50: [0] * 5, 100: [0] * 5, 200: [0] * 5}, 100),
         ({50: [0] * 5, 100: [6] * 5, 200: [3] * 5}, 50),
+        # All folds without an error: a standard error of zero is not believed
+        ({100: [0, 0, 0, 0, 1], 1000: [0] * 5}, 100),
         ({10: [1] * 5, 20: [3] * 5, 30: [4] * 5}, 10),
-        ({10: [5] * 5, 20: [1, 2, 1, 2, 1], 30: [1] * 5}, 30),
+        ({10: [5] * 5, 20: [1, 2, 1, 2, 1], 30: [1] * 5}, 20),
+        ({10: [5] * 5, 20: [3, 2, 3, 2, 3], 30: [1] * 5}, 30),
     ],
 )
 def test_auto_is_the_smallest_size_within_one_standard_error_of_the_best(wrong, chosen):
@@ -346,3 +349,25 @@ def test_sizes_on_the_path():
     assert path_sizes(25, 5000) == [10, 20, 25]
     assert path_sizes(5, 5000) == [5]
     assert path_sizes(50, 5000, n_include=15) == [20, 30, 50]
+
+
+@pytest.mark.parametrize("n_samples", [200, 1700])
+def test_the_order_of_the_samples_changes_no_bit(n_samples):
+    X, y = cells(n_samples, 120)
+    order = np.random.default_rng(0).permutation(len(X))
+    model = PanelClassifier().fit(X, y)
+    other = PanelClassifier().fit(X[order], y[order])
+    assert np.array_equal(other.coef_, model.coef_)
+    assert other.held_out_.curve() == model.held_out_.curve()
+    columns = np.random.default_rng(1).permutation(X.shape[1])
+    third = PanelClassifier().fit(X[order][:, columns], y[order])
+    assert np.array_equal(third.coef_, model.coef_[:, columns])
+
+
+def test_copies_of_samples_are_in_one_fold():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 300)), np.repeat(["a", "b"], 50)
+    once = PanelClassifier().fit(X, y).held_out_
+    thrice = PanelClassifier().fit(np.repeat(X, 3, axis=0), np.repeat(y, 3)).held_out_
+    for held_out in (once, thrice):
+        assert all(abs(accuracy - 0.5) < 0.15 for _, accuracy, _ in held_out.curve())

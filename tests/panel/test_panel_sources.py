@@ -1,15 +1,20 @@
 """Samples in blocks, and the places of genes in their samples."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
+from optirank.panel.held_out import deal_folds
 from optirank.panel.sources import (
     KeptSamples,
     PlaceSums,
     SortedSamples,
+    first_look,
     fold_matrix,
+    keys_of_names,
     matrix_blocks,
     places_in_sample,
     some_rows,
@@ -40,7 +45,7 @@ def test_places_are_ranks_among_the_genes_above_the_lowest(case, form):
     X = CASES[case](np.random.default_rng(0))
     places = places_in_sample(form(X))
     places = places.toarray() if sparse.issparse(places) else places
-    np.testing.assert_allclose(places, by_definition(X), atol=1e-15)
+    np.testing.assert_allclose(places, by_definition(X), atol=2**-24)
 
 
 def test_counts_and_their_logarithms_have_the_same_places():
@@ -105,3 +110,36 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
         values = several.toarray() if sparse.issparse(several) else several
         np.testing.assert_array_equal(values, X[rows])
     np.testing.assert_array_equal(groups_of_blocks, groups)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_a_first_look_depends_on_the_samples_and_not_on_their_order(form, monkeypatch):
+    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 300 * 70)
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.5, (3000, 70)).astype(float)
+    codes = (np.arange(3000) % 10 == 0).astype(int)
+    order = rng.permutation(3000)
+    keys = keys_of_names(range(70))
+    first, second = (
+        first_look(functools.partial(fold_matrix, form(V)), y, 2, keys, n_folds=5)
+        for V, y in ((X, codes), (X[order], codes[order]))
+    )
+    assert np.bincount(codes[first.rows]).tolist() == [500, 300]
+    assert (order[second.rows] == first.rows).all()
+    assert (second.fold_of == first.fold_of[order]).all()
+    assert np.array_equal(second.sums.sums, first.sums.sums)
+    assert np.array_equal(second.sums.squares, first.sums.squares)
+    assert first.sums.sizes.sum(axis=0).tolist() == [2700, 300]
+    assert (first.sums.sizes[1:] == [100, 60]).all()
+
+
+def test_samples_are_copies_only_where_enough_genes_differ():
+    codes = np.repeat([0, 1], 6)
+    hashes = np.tile(np.arange(6, dtype=np.uint64), 2)
+    folds, n_repeated = deal_folds(codes, hashes, np.ones(12, bool), 5)
+    assert n_repeated == 12
+    assert (folds[:6] == folds[6:]).all()
+    folds, n_repeated = deal_folds(codes, hashes, np.zeros(12, bool), 5)
+    assert n_repeated == 0
+    with pytest.raises(ValueError, match="single sample, or copies of one"):
+        deal_folds(codes, codes.astype(np.uint64), np.ones(12, bool), 5)

@@ -110,6 +110,25 @@ def test_classes_of_other_names_are_mapped(model, query):
         evaluate_profiles(data, model, LABEL, mapping={"nowhere": "b cell"})
 
 
+def test_names_that_look_alike_are_named_with_the_option_that_joins_them(model, query):
+    labels = query.obs[LABEL].astype(str).replace("b cell", "Cell_B")
+    data = replace(query, obs=query.obs.assign(**{LABEL: labels}))
+    done = evaluate_profiles(data, model, LABEL)
+    n_classes = len(model.classes)
+    over = f"over {n_classes - 1} of {n_classes} classes"
+    assert over in done.performance.headline()
+    assert over in page(done)
+    assert any(over in n and "--map 'Cell_B=b cell'" in n for n in done.notes)
+
+
+def test_pages_show_withheld_samples_by_class_and_shares_of_all(model, query):
+    done = evaluate_profiles(query, model, LABEL, PredictOptions(threshold=0.9))
+    text = page(done)
+    assert "sensitivity, of all" in text
+    assert "of the labels given" in text
+    assert "balanced accuracy of all samples" in text
+
+
 def test_withheld_labels_are_in_no_share(model, query_file):
     options = PredictOptions(threshold=0.9)
     found = evaluated(query_file, model, LABEL, options)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _UNPRINTABLE = (
     "Cc",
@@ -56,3 +57,48 @@ def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> st
     return (
         ", ".join(printable(name, 100) for name in shown) + more
     )  # characters per name
+
+
+_SAME_NAME = 0.6  # share of the words of two names that they have in common
+_FILLERS = {"cell", "cells", "type", "the", "of"}  # words that tell no class
+_SHORTEST = 3  # letters of a word that may stand for a longer one
+
+
+def look_alike(name: str, others: Iterable[str]) -> str:
+    """The one of some names that looks most like a name; "" where none does.
+
+    Names are compared as sets of words: ``Mono_CD14`` looks like ``cd14 monocyte``.
+    """
+    words = _words(name)
+    best = max(
+        ((_in_common(words, _words(other)), other) for other in others),
+        default=(0.0, ""),
+        key=lambda pair: pair[0],
+    )
+    return best[1] if best[0] >= _SAME_NAME else ""
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, in small letters; CamelCase has several."""
+    parts = re.findall(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[0-9]+", name)
+    words = [part.casefold() for part in parts] or [name.casefold()]
+    return [word for word in words if word not in _FILLERS] or words
+
+
+def _in_common(words: Sequence[str], others: Sequence[str]) -> float:
+    """The share of words that two names have in common."""
+    left = list(others)
+    n_common = 0
+    for word in words:
+        same = next((other for other in left if _same_word(word, other)), None)
+        if same is not None:
+            left.remove(same)
+            n_common += 1
+    return 2.0 * n_common / (len(words) + len(others))
+
+
+def _same_word(word: str, other: str) -> bool:
+    """Whether two words are equal, or one begins the other and has no number."""
+    short, long = sorted((word, other), key=len)
+    begins = len(short) >= _SHORTEST and short.isalpha() and long.startswith(short)
+    return word == other or (begins and long.isalpha())

@@ -243,6 +243,7 @@ def show_performance(performance: Performance, title: str) -> None:
     from optirank.workflow.performance import MEASURES
 
     there = performance.confusion.sum(axis=1) > 0
+    has_withheld = performance.n_withheld > 0
     rows = []
     for row in performance.per_class[there].reset_index().to_dict("records"):
         cells = []
@@ -255,10 +256,17 @@ def show_performance(performance: Performance, title: str) -> None:
                 cells.append(with_interval(share, low, high))
             else:
                 cells.append(in_percent(share))
-        rows.append((row["class"], f"{row['n']:.0f}", *cells))
-    show_table(
-        f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows
-    )
+        n_given = f"{row['n']:.0f}"
+        if has_withheld:
+            cells.insert(1, in_percent(row["sensitivity_of_all"]))
+            n_given += f" of {row['n'] + row['withheld']:.0f}"
+        rows.append((row["class"], n_given, *cells))
+    columns = ["class", "samples", *MEASURES.values()]
+    title = f"{title}, % (95 % intervals)"
+    if has_withheld:
+        columns[1:3] = ["given", columns[2], "of all"]
+        title += "; of all: sensitivity where a label withheld is not found"
+    show_table(title, columns, rows)
 
 
 @contextmanager

@@ -37,10 +37,10 @@ from optirank.panel.elimination import (
     search_panels,
     stages,
 )
-from optirank.panel.sources import first_look, fold_matrix
+from optirank.panel.sources import first_look, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
-from optirank.tuning.folds import N_FOLDS, fold_numbers, make_folds
+from optirank.tuning.folds import N_FOLDS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -167,22 +167,22 @@ class PanelClassifier(RankClassifier):
             class_weight = weights_of_classes(class_weight, self.classes_)
         if looks_standardised(X):
             warnings.warn(STANDARDISED, UserWarning, stacklevel=2)
-        fold_of = None
-        if self.n_genes == "auto":
-            fold_of = fold_numbers(codes, make_folds(codes, N_FOLDS, None))
-        n_folds = 0 if fold_of is None else int(fold_of.max()) + 1
         n_threads = worker_count(self.n_jobs)
         run_pass = functools.partial(fold_matrix, X)
         looked = first_look(
             run_pass,
             codes,
             len(self.classes_),
-            X.shape[1],
-            fold_of=fold_of,
+            keys_of_matrix(X, codes),
+            n_folds=N_FOLDS if self.n_genes == "auto" else 0,
             n_threads=n_threads,
         )
+        fold_of = looked.fold_of
+        n_folds = int(fold_of.max()) + 1
         search = search_panels(
-            *looked,
+            looked.sums,
+            looked.rows,
+            looked.X,
             codes,
             len(self.classes_),
             run_pass,

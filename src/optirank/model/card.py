@@ -68,6 +68,8 @@ class Card:
     values : the scale of the training data's values.
     balanced_accuracy, standard_error, interval : of held-out samples.
     held_out : each class among the held-out samples.
+    held_out_probabilities : of a model of two classes, by true class: the rising
+        probabilities of the second class, for operating points.
     curve : held-out accuracy by size of the panel.
     judged : other sources that judged the model.
     baselines : balanced accuracies of simple rivals on the same sets, by their names.
@@ -95,6 +97,7 @@ class Card:
     standard_error: float | None = None
     interval: tuple[float, ...] = ()
     held_out: dict[str, ClassCounts] = field(default_factory=dict)
+    held_out_probabilities: dict[str, tuple[float, ...]] = field(default_factory=dict)
     curve: tuple[CurvePoint, ...] = ()
     judged: tuple[JudgedSet, ...] = ()
     baselines: dict[str, float] = field(default_factory=dict)
@@ -131,6 +134,7 @@ class Card:
             standard_error=None,
             interval=(),
             held_out={},
+            held_out_probabilities={},
             judged=(),
             baselines={},
             unknown_types="",

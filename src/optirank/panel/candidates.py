@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+PLACE_STEPS = 1 << 24  # of a place from 0 to 1: single precision holds them exactly
+
 
 @dataclass
 class ClassSums:
@@ -17,6 +19,10 @@ class ClassSums:
     Samples belong to a class and to a part, such as the fold that holds them out. The
     correlations of the samples of some parts follow from the sums of these parts, so
     that one pass over the samples serves every fold.
+
+    Values are multiples of 2^-24, as places are, and their squares are summed in two
+    parts of as many digits: so all sums are exact (up to 2^29 samples), and the order
+    of the samples changes none of them.
     """
 
     n_genes: int
@@ -24,12 +30,19 @@ class ClassSums:
     n_parts: int = 1
     sizes: NDArray = field(init=False)  # (parts, classes)
     sums: NDArray = field(init=False)  # (parts, classes, d)
-    squares: NDArray = field(init=False)  # (parts, d)
+    leading: NDArray = field(init=False)  # (parts, d): of squares, their first digits
+    trailing: NDArray = field(init=False)  # and the others
 
     def __post_init__(self) -> None:
         self.sizes = np.zeros((self.n_parts, self.n_classes))
         self.sums = np.zeros((self.n_parts, self.n_classes, self.n_genes))
-        self.squares = np.zeros((self.n_parts, self.n_genes))
+        self.leading = np.zeros((self.n_parts, self.n_genes))
+        self.trailing = np.zeros((self.n_parts, self.n_genes))
+
+    @property
+    def squares(self) -> NDArray:
+        """Sums of squares (parts, d)."""
+        return self.leading + self.trailing
 
     def add(self, X: Any, codes: NDArray, parts: NDArray | None = None) -> None:
         """Add samples (places of their genes) with the numbers of their classes
@@ -45,11 +58,14 @@ class ClassSums:
             self._add_dense(np.asarray(X, dtype=np.float64), cells)
 
     def plus(self, other: ClassSums) -> ClassSums:
-        """The sums of the samples of both."""
-        both = ClassSums(self.n_genes, self.n_classes, self.n_parts)
-        both.sizes = self.sizes + other.sizes
-        both.sums = self.sums + other.sums
-        both.squares = self.squares + other.squares
+        """The sums of the samples of both; parts of equal number are the same part."""
+        n_parts = max(self.n_parts, other.n_parts)
+        both = ClassSums(self.n_genes, self.n_classes, n_parts)
+        for one in (self, other):
+            both.sizes[: one.n_parts] += one.sizes
+            both.sums[: one.n_parts] += one.sums
+            both.leading[: one.n_parts] += one.leading
+            both.trailing[: one.n_parts] += one.trailing
         return both
 
     def _add_dense(self, X: NDArray, cells: NDArray) -> None:
@@ -57,8 +73,9 @@ class ClassSums:
             part, code = divmod(int(cell), self.n_classes)
             values = X[cells == cell]
             self.sums[part, code] += values.sum(axis=0)
-            # Not einsum, which rounds the last few columns in another way
-            self.squares[part] += (values * values).sum(axis=0)
+            leading, trailing = _squares(values)
+            self.leading[part] += leading.sum(axis=0)
+            self.trailing[part] += trailing.sum(axis=0)
 
     def _add_sparse(self, X: Any, cells: NDArray, parts: NDArray) -> None:
         entries = np.diff(X.indptr)
@@ -67,8 +84,10 @@ class ClassSums:
         sums = np.bincount(where, values, self.sums.size)
         self.sums += sums.reshape(self.sums.shape)
         where = np.repeat(parts * np.int64(self.n_genes), entries) + X.indices
-        squares = np.bincount(where, values * values, self.squares.size)
-        self.squares += squares.reshape(self.squares.shape)
+        leading, trailing = _squares(values)
+        shape = self.leading.shape
+        self.leading += np.bincount(where, leading, self.leading.size).reshape(shape)
+        self.trailing += np.bincount(where, trailing, self.leading.size).reshape(shape)
 
     def correlations(self, parts: NDArray | None = None) -> NDArray:
         """Correlations with the label of each class; 0 for genes that do not vary.
@@ -127,3 +146,10 @@ class ClassSums:
         places = np.empty(self.n_genes, np.intp)
         places[order] = np.arange(self.n_genes)
         return places
+
+
+def _squares(values: NDArray) -> tuple[NDArray, NDArray]:
+    """Squares in two parts, of which the first is a multiple of 2^-24."""
+    squares = values * values
+    leading = np.floor(squares * PLACE_STEPS) / PLACE_STEPS
+    return leading, squares - leading

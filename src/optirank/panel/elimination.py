@@ -35,7 +35,7 @@ from optirank.panel.held_out import (
     choose_size,
 )
 from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import Pass, SortedSamples, dense
+from optirank.panel.sources import Pass, SortedSamples, dense, mixed, row_hashes
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
@@ -50,6 +50,7 @@ N_CANDIDATES = 2000  # 1000 to 3000 made no difference over real pairs
 L2 = 0.03  # against the mean loss; 0.1 hurts many weak classes, 0.01 other platforms
 _TOL_ELIMINATION = 1e-4  # of the gradient: looser fits keep other genes
 _TOL_LAST = 1e-5  # the weights then have four digits
+_HASHED_ROWS = 1 << 14  # samples whose ranks are hashed at a time: little memory
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def search_panels(
     genes_of = {size: read[left] for size, left in nested.items() if size <= chosen}
     done.count()
     del samples, groups  # before the panel's genes of all samples are read
-    whole = X if len(rows) == len(codes) else None
+    whole = (X, rows) if len(rows) == len(codes) else None
     path |= _last_weights(run_pass, whole, codes, genes_of, fit)
     done.count()
     return PanelSearch(dict(sorted(path.items())), chosen, held_out)
@@ -298,11 +299,26 @@ class _Samples:
         ranks = self.ranks(rows, genes)
         return self.fit(ranks, self.codes[rows], self.positions[rows], tol, start)
 
-    def panel(self, columns: NDArray, genes: NDArray) -> Panel:
-        """A panel of some columns, fitted on all samples; ``genes`` are their
-        positions.
+    def own_order(self, columns: NDArray) -> NDArray:
+        """The samples in an order that follows from their ranks of some genes.
+
+        Sums in floating point then do not depend on the order in which samples came.
+        ``columns`` are in an order that follows from the samples, too.
         """
-        rows = np.arange(len(self.codes))
+        keys = mixed(np.arange(len(columns)))
+        every = np.arange(len(self.codes))
+        hashes = np.empty(len(every), np.uint64)
+        for start in range(0, len(every), _HASHED_ROWS):
+            rows = every[start : start + _HASHED_ROWS]
+            hashes[rows] = row_hashes(self.ranks(rows, columns), keys)
+        weights = self.fit.weights[self.positions]
+        return np.lexsort([hashes, weights, self.codes])
+
+    def panel(self, columns: NDArray, genes: NDArray) -> Panel:
+        """A panel of some columns, fitted on all samples; ``genes`` are the positions
+        of all columns.
+        """
+        rows = self.own_order(columns)
         coef = self.fit_rows(rows, columns, _TOL_LAST).coef
         return _rising(genes[columns], coef)
 
@@ -449,23 +465,24 @@ def _genes_there(k: int, share: float, draw: int) -> NDArray:
 
 def _last_weights(
     run_pass: Pass,
-    X: Any | None,
+    whole: tuple[Any, NDArray] | None,
     codes: NDArray,
     genes_of: dict[int, NDArray],
     fit: _Fit,
 ) -> dict[int, Panel]:
-    """The weights of nested panels on all samples; ``X`` has them where these are
-    in memory.
+    """The weights of nested panels on all samples; ``whole`` has these and their
+    positions where they are in memory.
     """
     widest = np.sort(genes_of[max(genes_of)])
-    if X is None:
+    rows = np.arange(len(codes))
+    if whole is None:
         sorted_samples = SortedSamples(len(codes), fit.n_threads)
         run_pass([sorted_samples], widest)
         groups = sorted_samples.result()
     else:
+        X, rows = whole
         groups = sort_groups(dense(X[:, widest]), fit.n_threads)
-    rows = np.arange(len(codes))
-    samples = _Samples(groups, codes, rows, fit)
+    samples = _Samples(groups, codes[rows], rows, fit)
     return {
         size: samples.panel(np.searchsorted(widest, genes), widest)
         for size, genes in sorted(genes_of.items())

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank._util.metrics import (
+    balanced_accuracy,
+    error_of_counts,
+    standard_error,
+)
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ N_DRAWS = 3  # of the genes to leave out
 class HeldOut:
     """Scores of samples by panels that were found without them."""
 
-    rows: NDArray  # positions of the held-out samples, rising
+    rows: NDArray  # positions of the held-out samples
     codes: NDArray  # their classes, as numbers
     fold: NDArray  # the fold of each
     scores: dict[int, NDArray]
@@ -50,6 +54,15 @@ class HeldOut:
             rows.append((size, self._accuracy(size, labels), float(error)))
         return rows
 
+    def error_of_counts(self, size: int) -> float:
+        """The standard error of the balanced accuracy by the number of samples."""
+        labels, known = best_class(self.scores[size]), self._known(size)
+        sizes = np.bincount(self.codes[known])
+        right = np.bincount(
+            self.codes[known & (labels == self.codes)], None, len(sizes)
+        )
+        return error_of_counts(right[sizes > 0], sizes[sizes > 0])
+
     def with_missing(self, size: int) -> list[tuple[float, float]]:
         """Shares of the panel's genes that are missing, with the balanced accuracy."""
         rows = [(0.0, self._accuracy(size, best_class(self.scores[size])))]
@@ -64,10 +77,48 @@ class HeldOut:
         self, size: int, labels: NDArray, among: NDArray | bool = True
     ) -> float:
         """Balanced accuracy of the samples whose class their fold could learn."""
+        known = self._known(size) & among
+        return balanced_accuracy(self.codes[known], labels[known])
+
+    def _known(self, size: int) -> NDArray:
+        """The samples whose class their fold could learn."""
         scores = self.scores[size]
         own = scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)]
-        known = np.isfinite(own) & among
-        return balanced_accuracy(self.codes[known], labels[known])
+        return np.isfinite(own)
+
+
+def deal_folds(
+    codes: NDArray, hashes: NDArray, is_informative: NDArray, n_folds: int
+) -> tuple[NDArray, int]:
+    """The fold of each sample, and how many samples are equal to another one.
+
+    Samples in the order of their classes and hashes are dealt out over the folds, so
+    that each fold has its share of every class, whatever the order of the samples.
+    Samples of equal hash are in one fold: else a model would have seen what it is
+    judged on. Where they are not informative, with few genes that differ, samples may
+    be equal by chance, and each counts alone. Fewer folds serve classes that are all
+    small; with 0 folds no sample is held out (-1).
+    """
+    order = np.lexsort([codes, hashes])
+    is_first = np.ones(len(order), bool)
+    same = hashes[order][1:] == hashes[order][:-1]
+    is_first[1:] = ~(same & is_informative[order][1:])
+    group = np.empty(len(order), np.intp)
+    group[order] = np.cumsum(is_first) - 1
+    n_repeated = int((np.bincount(group)[group] > 1).sum())
+    if not n_folds:
+        return np.full(len(codes), -1), n_repeated
+    firsts = order[is_first]
+    largest = int(np.bincount(codes[firsts]).max())
+    if largest < 2:
+        raise ValueError(
+            "every class has a single sample, or copies of one: held-out samples need "
+            "at least two"
+        )
+    fold_of_group = np.empty(len(firsts), np.intp)
+    by_class = np.argsort(codes[firsts], kind="stable")
+    fold_of_group[by_class] = np.arange(len(firsts)) % min(n_folds, largest)
+    return fold_of_group[group], n_repeated
 
 
 class HeldOutScores:
@@ -115,9 +166,11 @@ def choose_size(held_out: HeldOut) -> int:
     """The smallest size within one standard error of the best.
 
     It is the smallest of at least 100 genes, which do without some of them, where one
-    of these is good enough.
+    of these is good enough. The standard error over the folds is at least that of the
+    counts: where all folds are right by chance, it would be zero.
     """
     curve = held_out.curve()
-    _, best, error = max(curve, key=lambda row: (row[1], -row[0]))
+    largest, best, error = max(curve, key=lambda row: (row[1], -row[0]))
+    error = max(error, held_out.error_of_counts(largest))
     good = [size for size, accuracy, _ in curve if accuracy >= best - error]
     return min([size for size in good if size >= AUTO_FROM] or good)

@@ -1,24 +1,32 @@
 """One pass over samples for a panel: sums by class, the samples that are kept, sorted
 panels; and the pass over a matrix in memory.
+
+Which samples are kept, their order and their folds follow from the samples themselves:
+from hashes of the order of the genes in each. So neither the order of the samples nor
+the scale of their values changes a model.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from optirank._util.passes import Accumulator, PerSample, merge_all
-from optirank.panel.candidates import ClassSums
+from optirank.panel.candidates import PLACE_STEPS, ClassSums
+from optirank.panel.held_out import deal_folds
 from optirank.panel.votes import sort_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PER_CLASS = 500  # samples for the elimination: more change little, and cost time
+_DRAWN = PER_CLASS + 6 * PER_CLASS**0.5  # of which as many are enough, but for 1 in 1e7
+_FEW_GENES = 20  # above the lowest value: two samples with fewer may be equal by chance
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 _SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
 
@@ -48,6 +56,26 @@ def fold_matrix(
             accumulator.add(block, rows)
         merge_all(accumulators, own)
         start = rows.stop
+
+
+class Looked(NamedTuple):
+    """What one pass over all samples and genes gives, before anything is fitted.
+
+    Attributes
+    ----------
+    sums : of the places of the genes, by class and part: 0, and 1 + each fold.
+    rows : positions of at most 500 samples per class, in an order that follows from
+        the samples themselves.
+    X : these samples.
+    fold_of : the fold that holds each of all samples out, -1 for none.
+    n_repeated : of the samples that are kept, those that are equal to another one.
+    """
+
+    sums: ClassSums
+    rows: NDArray
+    X: Any
+    fold_of: NDArray
+    n_repeated: int
 
 
 class PlaceSums:
@@ -112,6 +140,80 @@ class KeptSamples:
         return np.concatenate(self._blocks)
 
 
+class DrawnSamples:
+    """Accumulates samples for the elimination, and the sums of all others' places.
+
+    A class of at most 500 samples is kept whole and is in no sum yet. Of a larger class
+    somewhat more than 500 samples are kept, those of lowest hash.
+    """
+
+    def __init__(
+        self,
+        codes: NDArray,
+        parts: NDArray,
+        keys: NDArray,
+        n_classes: int,
+        n_threads: int = 1,
+    ) -> None:
+        self._codes = codes
+        self._parts = parts
+        self._keys = keys
+        self._n_threads = n_threads
+        sizes = np.bincount(codes, minlength=n_classes)
+        self._is_large = sizes > PER_CLASS
+        share = np.minimum(_DRAWN / np.maximum(sizes, 1), 1.0)
+        self._limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
+        self._sums = ClassSums(len(keys), n_classes, int(parts.max()) + 1)
+        self._rows: list[NDArray] = []
+        self._blocks: list[Any] = []
+        self._hashes: list[NDArray] = []
+
+    @property
+    def together(self) -> int:
+        """Blocks of a group: as many as make it worth sending their sums."""
+        return int(np.clip(self._sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
+
+    def add(self, block: Any, rows: slice) -> None:
+        """Add the samples of a block."""
+        codes = self._codes[rows]
+        ranked = np.flatnonzero(self._is_large[codes])
+        hashes = np.zeros(len(codes), np.uint64)
+        kept = ~self._is_large[codes]
+        if len(ranked):
+            places = places_in_sample(block[ranked], self._n_threads)
+            hashes[ranked] = place_hashes(places, self._keys)
+            kept[ranked] = hashes[ranked] < self._limits[codes[ranked]]
+            summed = ~kept[ranked]
+            others = ranked[summed]
+            self._plus(places[summed], codes[others], self._parts[rows][others])
+        stay = np.flatnonzero(kept)
+        self._rows = [*self._rows, rows.start + stay]
+        self._blocks = [*self._blocks, block[stay]]
+        self._hashes = [*self._hashes, hashes[stay]]
+
+    def _plus(self, places: Any, codes: NDArray, parts: NDArray) -> None:
+        sums = self._sums
+        of_block = ClassSums(sums.n_genes, sums.n_classes, sums.n_parts)
+        of_block.add(places, codes, parts)
+        self._sums = sums.plus(of_block)
+
+    def merge(self, other: DrawnSamples) -> None:
+        """Add the sums and samples that follow."""
+        self._sums = self._sums.plus(other._sums)
+        self._rows = self._rows + other._rows
+        self._blocks = self._blocks + other._blocks
+        self._hashes = self._hashes + other._hashes
+
+    def result(self) -> tuple[ClassSums, NDArray, Any, NDArray]:
+        """The sums, and the samples that are in none of them: positions, values and
+        hashes.
+        """
+        rows, hashes = np.concatenate(self._rows), np.concatenate(self._hashes)
+        if sparse.issparse(self._blocks[0]):
+            return self._sums, rows, sparse.vstack(self._blocks, format="csr"), hashes
+        return self._sums, rows, np.concatenate(self._blocks), hashes
+
+
 class SortedSamples(PerSample):
     """Accumulates the samples of some genes, sorted: see `sort_groups`."""
 
@@ -128,24 +230,129 @@ def first_look(
     run_pass: Pass,
     codes: NDArray,
     n_classes: int,
-    n_genes: int,
+    keys: NDArray,
     *,
     fold_of: NDArray | None = None,
+    n_folds: int = 0,
     checks: Sequence[Accumulator] = (),
     n_threads: int = 1,
-) -> tuple[ClassSums, NDArray, Any]:
+) -> Looked:
     """One pass over all samples and genes, before anything is fitted.
 
-    Gives the sums by class and fold, the rising positions of at most 500 samples per
-    class, and these samples with all genes. ``checks`` are fed in the same pass, and
-    see every block first.
+    Parameters
+    ----------
+    run_pass : callable
+        Feeds accumulators with all samples and genes.
+    codes : array of shape (n_samples,)
+        The class of each sample, as a number.
+    n_classes : int
+    keys : array of shape (n_genes,)
+        A number per gene, see `keys_of_names` and `keys_of_matrix`.
+    fold_of : array of shape (n_samples,), optional
+        The fold that holds each sample out, -1 for none.
+    n_folds : int
+        Where ``fold_of`` is not given: the samples that are kept are dealt out over so
+        many folds, equal ones into the same; 0 holds none out.
+    checks : sequence of Accumulator
+        Are fed in the same pass, and see every block first.
+    n_threads : int
+        Threads; they change the time alone.
     """
     parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-    rows = some_rows(codes)
-    sums = PlaceSums(codes, parts, n_genes, n_classes, n_threads)
-    kept = KeptSamples(rows, len(codes))
-    run_pass([*checks, sums, kept], None)
-    return sums.result(), rows, kept.result()
+    looking = DrawnSamples(codes, parts, keys, n_classes, n_threads)
+    run_pass([*checks, looking], None)
+    sums, rows, X, hashes = looking.result()
+    drawn = _lowest(codes[rows], hashes)
+    places = _places(X, n_threads)
+    total = ClassSums(sums.n_genes, n_classes)
+    total.add(places, codes[rows])
+    n_parts = sums.n_parts if fold_of is not None else n_folds + 1
+    order_of_genes = total.plus(sums).places()
+    hashes = place_hashes(places, mixed(order_of_genes))
+    order = np.lexsort([hashes, codes[rows]])
+    order = order[drawn[order]]
+    n_above = np.asarray((places > 0).sum(axis=1)).ravel()
+    folds, n_repeated = deal_folds(
+        codes[rows[order]], hashes[order], n_above[order] >= _FEW_GENES, n_folds
+    )
+    if fold_of is None:
+        fold_of = np.full(len(codes), -1)
+        fold_of[rows[order]] = folds
+    whole = ClassSums(sums.n_genes, n_classes, n_parts)
+    whole.add(places, codes[rows], fold_of[rows] + 1)
+    X = X[order].tocsc() if sparse.issparse(X) else X[order]
+    return Looked(whole.plus(sums), rows[order], X, fold_of, n_repeated)
+
+
+def _lowest(codes: NDArray, hashes: NDArray) -> NDArray:
+    """A mask of at most 500 samples per class, those of lowest hash."""
+    drawn = np.zeros(len(codes), bool)
+    for code in np.unique(codes):
+        of_class = np.flatnonzero(codes == code)
+        drawn[of_class[np.argsort(hashes[of_class], kind="stable")[:PER_CLASS]]] = True
+    return drawn
+
+
+def _places(X: Any, n_threads: int) -> Any:
+    """The places in samples that are kept; single precision holds them exactly."""
+    step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
+    parts = [
+        places_in_sample(X[start : start + step], n_threads).astype(np.float32)
+        for start in range(0, X.shape[0], step)
+    ]
+    if all(sparse.issparse(part) for part in parts):
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+    return np.concatenate([dense(part) for part in parts])
+
+
+def keys_of_names(names: Iterable[object]) -> NDArray[np.uint64]:
+    """A number per gene that follows from its name."""
+    digests = [
+        hashlib.blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8)
+        for name in names
+    ]
+    return np.frombuffer(b"".join(d.digest() for d in digests), "<u8").copy()
+
+
+def keys_of_matrix(X: Any, codes: NDArray) -> NDArray[np.uint64]:
+    """A number per gene of a matrix in memory, whatever the order of its columns.
+
+    It is that of the samples in which the gene is above the sample's median. Only where
+    a class has more than 500 samples the numbers matter.
+    """
+    counts = np.zeros(X.shape[1], np.intp)
+    if len(codes) and np.bincount(codes).max() > PER_CLASS:
+        for block in matrix_blocks(X):
+            values = dense(block)
+            counts += (values > np.median(values, axis=1, keepdims=True)).sum(axis=0)
+    return mixed(counts)
+
+
+def place_hashes(places: Any, keys: NDArray) -> NDArray[np.uint64]:
+    """A hash of the places in each sample: equal samples have equal ones."""
+    if sparse.issparse(places):
+        steps = places.data * PLACE_STEPS
+        whole = (steps.astype(np.uint64), places.indices, places.indptr)
+        return mixed(sparse.csr_matrix(whole, places.shape) @ keys)
+    return row_hashes(places, keys, PLACE_STEPS)
+
+
+def row_hashes(values: NDArray, keys: NDArray, factor: int = 1) -> NDArray[np.uint64]:
+    """A hash of each row; values times the factor are whole numbers of at least 0."""
+    hashes = np.zeros(len(values), np.uint64)
+    step = max(1, _BLOCK_ENTRIES // max(1, values.shape[1]))
+    for start in range(0, len(values), step):
+        rows = slice(start, start + step)
+        hashes[rows] = (values[rows] * factor).astype(np.uint64) @ keys
+    return mixed(hashes)
+
+
+def mixed(numbers: NDArray) -> NDArray[np.uint64]:
+    """Numbers that look random, one for each number (SplitMix64)."""
+    z = np.asarray(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    return z ^ (z >> np.uint64(31))
 
 
 def places_in_sample(block: Any, n_threads: int = 1) -> Any:
@@ -154,7 +361,8 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
     The lowest value of a sample, mostly the zeros, has place 0. The m genes above it
     have the places 1/m to 1; equal values share their mean. So places depend on the
     order within a sample alone: counts and their logarithms have the same, and sparse
-    samples stay sparse.
+    samples stay sparse. They are multiples of 2^-24, so that sums of them are exact and
+    do not depend on the order of the samples.
     """
     from optirank.ranks.orders import SparseRanks, order_samples
 
@@ -170,14 +378,16 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
             assert isinstance(ranks, SparseRanks)
             shift = ranks.constants - (n_genes - n_above) + 1.0
             above = ranks.excess + np.repeat(shift, n_above)
-            data = above / np.repeat(n_above, n_above)
+            data = np.rint(above / np.repeat(n_above, n_above) * PLACE_STEPS)
+            data /= PLACE_STEPS
             return sparse.csr_array((data, block.indices, block.indptr), block.shape)
     ranks = order_samples(dense(block), n_threads).ranks(every_gene, dtype=np.float64)
     values = ranks.columns(np.arange(n_genes))
     lowest = values.min(axis=1, keepdims=True)
     n_lowest = 2.0 * lowest + 1.0
     n_above = np.maximum(n_genes - n_lowest, 1.0)
-    return np.where(values > lowest, (values - n_lowest + 1.0) / n_above, 0.0)
+    places = np.where(values > lowest, (values - n_lowest + 1.0) / n_above, 0.0)
+    return np.rint(places * PLACE_STEPS) / PLACE_STEPS
 
 
 def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:

@@ -82,6 +82,9 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         (f"{judged.n_right:,} of {judged.n_given:,}", "labels given are right"),
         (f"{judged.n_withheld:,}", f"withheld, of {judged.n_samples:,} labels"),
     ]
+    if judged.n_withheld:
+        text = "balanced accuracy of all samples, where withheld is not found"
+        tiles.append((percent(judged.of_all), text))
     if trained is not None:
         text = "held-out samples of the training, for comparison"
         tiles.append((percent(trained), text))
@@ -130,9 +133,10 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
         "weak": _WEAK,
         "axis": np.floor(10 * known.min()) / 10 if known.size else 0.0,
-        "prevalence": some(f"{name} {percent(share)}" for name, share in shares.items())
+        "prevalence": f"{judged.prevalence_from}, "
+        + some(f"{name} {percent(share)}" for name, share in shares.items())
         if shares
-        else "",
+        else "as in these samples",
         "n_given": judged.n_given,
         "n_withheld": judged.n_withheld,
         "mistakes": _mistakes(judged),
@@ -143,6 +147,7 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         "interval": f"95 %: {in_percent(low)} to {percent(high)}"
         if judged.n_given
         else "",
+        "counted": judged.counted,
     }
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 
@@ -71,6 +75,48 @@ def fold_numbers(codes: NDArray, folds: Sequence[Fold]) -> NDArray:
     return fold_of
 
 
+_DONOR = re.compile(
+    r"(^|[^a-z])(donor|patient|subject|individual|participant|person|animal)([^a-z]|$)"
+)
+
+
+def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
+    """Say that a column looks like that of donors with several samples each.
+
+    Samples of one donor resemble each other: where they are on both sides of a fold,
+    held-out samples are not independent.
+    """
+    for column in obs.columns:
+        words = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(column)).lower()
+        if column == label or not _DONOR.search(words):
+            continue
+        values = obs[column].dropna()
+        n_donors = values.nunique()
+        if 2 <= n_donors <= len(values) / 2:
+            return [
+                f"column {str(column)!r} looks like that of donors ({n_donors} of "
+                f"{len(values)} samples): samples of one donor resemble each other, "
+                "and held-out figures are too high where donors are on both sides of "
+                f"a fold; --batch {column} (batch={str(column)!r}) leaves donors out"
+            ]
+    return []
+
+
+def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
+    """Say that samples are equal to others, and what folds make of them."""
+    if not n_repeated:
+        return []
+    what = (
+        "where they are in several sources, held-out figures are too high"
+        if has_sources
+        else "equal samples are in one fold"
+    )
+    return [
+        f"{n_repeated} samples have the same order of genes as another sample, and "
+        f"are probably copies: {what}"
+    ]
+
+
 def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
     """Folds that keep the samples of a group together."""
     names, group_codes = np.unique(groups, return_inverse=True)
@@ -83,7 +129,11 @@ def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
         return _folds_of(group_codes)
     from sklearn.model_selection import StratifiedGroupKFold
 
-    return list(StratifiedGroupKFold(n_folds).split(np.zeros((len(y), 1)), y, groups))
+    # In one order, so that the order of the samples changes no fold
+    order = np.lexsort([y, group_codes])
+    splitter = StratifiedGroupKFold(n_folds)
+    splits = splitter.split(np.zeros((len(y), 1)), y[order], group_codes[order])
+    return [(np.sort(order[train]), np.sort(order[test])) for train, test in splits]
 
 
 def _stratified(y: NDArray, n_folds: int) -> list[Fold]:

@@ -76,7 +76,16 @@ def _accuracy(card: Card) -> str:
         text += f" ± {100 * error:.1f} (standard error over the folds)"
     if any(judged.left_out for judged in card.judged):
         text += ", samples of all folds together"
-    return text
+    return text + _over(card.held_out, card)
+
+
+def _over(classes: Mapping[str, ClassCounts], card: Card) -> str:
+    """Over how many classes a figure is, where it is not over all of them."""
+    n_counted = sum(counts.n > 0 for counts in classes.values())
+    n_classes = len(card.class_counts)
+    if not classes or not n_classes or n_counted >= n_classes:
+        return ""
+    return f", over {n_counted} of {n_classes} classes"
 
 
 def _judged_line(card: Card) -> str:
@@ -84,10 +93,12 @@ def _judged_line(card: Card) -> str:
     if not n_sets:
         return ""
     if n_sets == 1:
-        return f"balanced accuracy {percent(mean)}, one set"
+        one = next(judged for judged in card.judged if judged.classes)
+        return f"balanced accuracy {percent(mean)}, one set{_over(one.classes, card)}"
+    together = {name: _total(card.judged, name) for name in card.class_counts}
     return (
-        f"balanced accuracy {percent(mean)}, mean of {n_sets} sets; "
-        f"lowest {percent(lowest)}"
+        f"balanced accuracy {percent(mean)}, mean of {n_sets} sets"
+        f"{_over(together, card)}; lowest {percent(lowest)}"
     )
 
 
@@ -207,7 +218,8 @@ def set_table(card: Card) -> TextTable:
             {
                 "data": judged.name,
                 "platform": judged.platform,
-                "how": "left out" if judged.left_out else "not in training",
+                "how": ("left out" if judged.left_out else "not in training")
+                + _over(judged.classes, card),
                 "samples": str(n_samples.sum() or ""),
                 "accuracy": accuracy,
                 "worst class": _worst(judged),

@@ -57,14 +57,22 @@ class Checksums(PerSample):
         bits = (_bits(block.data), block.indices, block.indptr)
         return sparse.csr_matrix(bits, block.shape) @ factors
 
-    def checksum(self, *names: Sequence[object] | NDArray) -> str:
-        """One checksum of some arrays of names and of all samples."""
+    def checksum(
+        self, genes: Sequence[object] | NDArray, samples: Sequence[object] | NDArray
+    ) -> str:
+        """One checksum of the names of genes and samples and of all values.
+
+        The order of the samples does not matter.
+        """
+        values = self.result().astype("<u8")
+        names = np.array([str(name) for name in samples], dtype=object)
+        order = np.lexsort([values, np.unique(names, return_inverse=True)[1]])
         digest = hashlib.blake2b(digest_size=16)
-        for some in names:
+        for some in (genes, names[order]):
             for start in range(0, len(some), _NAMES):
                 text = "\0".join(map(str, some[start : start + _NAMES]))
                 digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        digest.update(self.result().astype("<u8").data)
+        digest.update(values[order].data)
         return digest.hexdigest()
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import some
+from optirank._util.names import look_alike, some
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -20,6 +20,7 @@ from optirank.io.data import (
 )
 from optirank.model.confidence import check_target_error
 from optirank.workflow.fingerprints import matching_fingerprints
+from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
     Performance,
@@ -113,7 +114,7 @@ def evaluate_profiles(
         raise DataError(
             f"{source}: no value of {label!r} is a class of the model: it has "
             f"{some(sorted(set(truth[has_label])))}, the model {some(classes)}; "
-            "--map 'theirs=ours' (mapping=) gives classes the model's names"
+            f"{_joining(sorted(set(truth[has_label])), list(classes))}"
         )
     if prevalence is not None:
         names, numbers = np.unique(truth[known].astype(str), return_counts=True)
@@ -129,10 +130,14 @@ def evaluate_profiles(
         prevalence,
     )
     unknown = _unknown(truth, has_label & ~known, labels)
+    labels.notes.extend(_not_counted(judged, unknown))
     if not has_label.all():
         labels.notes.append(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
+    point = operating_point(model, options.sensitivity)
+    if point is not None:
+        labels.notes.append(point.found(judged))
     _compare_with_training(adata, model, labels, cluster)
     _compare_with_target(judged, options, model, labels)
     samples = pd.DataFrame(
@@ -188,6 +193,32 @@ def _unknown(
     return unknown
 
 
+def _not_counted(judged: Performance, unknown: Mapping[str, int]) -> list[str]:
+    """Classes of the model without a sample, and names here that look like theirs."""
+    if not judged.counted:
+        return []
+    of_truth = judged.confusion.sum(axis=1)
+    absent = [name for name in judged.classes if not of_truth[name]]
+    note = f"the accuracy is over {judged.counted}"
+    if absent:
+        note += f"; no sample is of {some(absent)}"
+    if any(look_alike(name, absent) for name in unknown):
+        note += f"; {_joining(list(unknown), absent)}"
+    return [note]
+
+
+def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
+    """How to give classes the model's names, with those that look alike."""
+    alike = {name: look_alike(name, ours) for name in theirs}
+    pairs = [f"'{name}={other}'" for name, other in alike.items() if other]
+    if not pairs:
+        return "--map 'theirs=ours' (mapping=) gives classes the model's names"
+    return (
+        "some names look alike, and if they mean the same, --map (mapping=) joins "
+        f"them: {some([f'--map {pair}' for pair in pairs])}"
+    )
+
+
 def _compare_with_training(
     adata: AnnData, model: Model, labels: Labels, cluster: Cluster | None
 ) -> None:
@@ -207,7 +238,8 @@ def _compare_with_target(
     """Say where more labels are wrong than was asked for."""
     control = model.panel.error_control
     target = options.target_error
-    if target is None and control is not None and options.threshold is None:
+    own_threshold = options.threshold is not None or bool(options.sensitivity)
+    if target is None and control is not None and not own_threshold:
         target = control.target_error
     if target is None or target == 1 or not judged.n_given:
         return

@@ -314,6 +314,15 @@ class PredictOptions:
             highest=1.0,
         ),
     ] = None
+    sensitivity: Annotated[
+        Mapping[str, float] | str | None,
+        Flag(
+            metavar="CLASS=SHARE",
+            help="Of two classes, find this one with this sensitivity, such as "
+            "'er positive=0.95', by the model's held-out samples.",
+            typed=str | None,
+        ),
+    ] = None
     unknown_rate: Annotated[
         float | None,
         Flag(
@@ -350,6 +359,13 @@ class PredictOptions:
     def __post_init__(self) -> None:
         if self.threshold is not None and self.target_error is not None:
             raise ValueError("give a threshold or a target error, not both")
+        if self.sensitivity and (
+            self.adapt or self.threshold is not None or self.target_error is not None
+        ):
+            raise ValueError(
+                f"sensitivity={self.sensitivity!r} is a threshold of its own, on the "
+                "model's own probabilities: leave out adapt, threshold and target_error"
+            )
         for name in ("threshold", "target_error", "unknown_rate"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
@@ -362,6 +378,9 @@ class PredictOptions:
             values["homologs"] = f"a mapping of {len(self.homologs)} genes"
         elif self.homologs is not None:
             values["homologs"] = os.fspath(self.homologs)
+        if isinstance(self.sensitivity, Mapping):
+            pairs = (f"{name}={share}" for name, share in self.sensitivity.items())
+            values["sensitivity"] = ", ".join(pairs)
         return {
             name: value for name, value in values.items() if value not in (None, False)
         }

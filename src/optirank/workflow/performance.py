@@ -2,7 +2,8 @@
 
 Every table counts the samples that it is given and no others: held-out samples for a
 training, the samples of a labelled query for an evaluation. Labels that are withheld
-are counted apart; all shares are of the labels given.
+are counted apart, by class. Shares are of the labels given; the sensitivity of all
+samples, withheld or not, stands beside them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.metrics import balanced, in_percent, percent, wilson
+from optirank._util.metrics import (
+    balanced,
+    in_percent,
+    percent,
+    predictive_value,
+    wilson,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -63,6 +70,7 @@ class Performance:
     curves : of each class that has samples inside and outside of it.
     prevalence : the shares of the classes that PPV and NPV suppose; None: as in these
         samples.
+    prevalence_from : where these shares come from, in words.
     """
 
     classes: tuple[str, ...]
@@ -71,12 +79,14 @@ class Performance:
     n_withheld: int
     balanced_accuracy: float
     interval: tuple[float, float]
+    of_all: float
     per_class: pd.DataFrame
     confusion: pd.DataFrame
     reliability: pd.DataFrame
     withholding: pd.DataFrame
     curves: dict[str, Curves] = field(repr=False)
     prevalence: dict[str, float] | None = None
+    prevalence_from: str = "as given"
 
     @property
     def n_given(self) -> int:
@@ -97,11 +107,23 @@ class Performance:
             (table["n_samples"] * (table["confidence"] - table["accuracy"])).sum() / n
         )
 
+    @property
+    def counted(self) -> str:
+        """Over how many classes the accuracy is, where it is not over all of them."""
+        n_counted = int((self.per_class["n"] > 0).sum())
+        n_classes = len(self.classes)
+        return "" if n_counted == n_classes else f"{n_counted} of {n_classes} classes"
+
     def headline(self) -> str:
-        """The balanced accuracy with its interval."""
+        """The balanced accuracy with its interval, and what it leaves out."""
         low, high = self.interval
         interval = f"{in_percent(low)} to {percent(high)}"
-        return f"{percent(self.balanced_accuracy)} (95 % interval {interval})"
+        text = f"{percent(self.balanced_accuracy)} (95 % interval {interval})"
+        if self.counted:
+            text += f" over {self.counted}"
+        if self.n_withheld:
+            text += f" of labels given, {percent(self.of_all)} of all samples"
+        return text
 
 
 def performance(
@@ -111,13 +133,15 @@ def performance(
     classes: Sequence[Any],
     withheld: ArrayLike | None = None,
     prevalence: Mapping[str, float] | None = None,
+    prevalence_from: str = "as given",
 ) -> Performance:
     """Compare labels with the truth; both are of ``classes``, the columns of
     ``probabilities``.
 
     The label of a sample that is ``withheld`` is the one it would have had.
     ``prevalence`` is the share of every class where the model will be used, by default
-    that of these samples: PPV and NPV are those expected there.
+    that of these samples: PPV and NPV are those expected there. ``prevalence_from``
+    says where it comes from.
     """
     names = tuple(str(name) for name in classes)
     true, given = (
@@ -133,16 +157,17 @@ def performance(
     kept, k = ~hidden, len(names)
     table = np.bincount(true[kept] * k + given[kept], minlength=k * k).reshape(k, k)
     columns, counts = list(names), table
+    n_hidden = np.bincount(true[hidden], minlength=k)
     if hidden.any():
         columns.append("withheld")
-        counts = np.column_stack([table, np.bincount(true[hidden], minlength=k)])
+        counts = np.column_stack([table, n_hidden])
     sizes, right = table.sum(axis=1), table.diagonal()
     curves = {
         name: _curves(true == c, proba[:, c])
         for c, name in enumerate(names)
         if 0 < (true == c).sum() < len(true)
     }
-    per_class = _class_table(table, names, prevalence)
+    per_class = _class_table(table, n_hidden, names, prevalence)
     for measure in ("auc", "average_precision"):
         per_class[measure] = [
             getattr(curves[name], measure) if name in curves else np.nan
@@ -157,6 +182,7 @@ def performance(
         n_withheld=int(hidden.sum()),
         balanced_accuracy=accuracy,
         interval=interval,
+        of_all=balanced(right, sizes + n_hidden)[0],
         per_class=per_class,
         confusion=pd.DataFrame(
             counts, index=pd.Index(names, name="true class"), columns=pd.Index(columns)
@@ -165,6 +191,33 @@ def performance(
         withholding=_withholding(confidence, true == given),
         curves=curves,
         prevalence=None if prevalence is None else dict(prevalence),
+        prevalence_from=prevalence_from,
+    )
+
+
+def composition(
+    codes: NDArray, held_out: NDArray, classes: NDArray
+) -> tuple[dict[str, float] | None, str]:
+    """The shares of the classes in a training file, and words for the page.
+
+    At most 500 samples per class are held out. Where no class has more, the samples
+    themselves have these shares, and there is nothing to give: None.
+
+    Parameters
+    ----------
+    codes : the class of each usable sample of the file, as a number.
+    held_out : the classes, as text, of the samples that were held out.
+    classes : of the model.
+    """
+    names = [str(name) for name in classes]
+    sizes = np.bincount(codes, minlength=len(names))
+    if len(held_out) == len(codes) or not len(held_out):
+        return None, ""
+    shares = dict(zip(names, (sizes / sizes.sum()).tolist(), strict=True))
+    most = int(pd.Series(held_out).astype(str).value_counts().max())
+    return shares, (
+        f"as in the {len(codes):,} samples of the training file, of which at most "
+        f"{most:,} per class were held out"
     )
 
 
@@ -224,39 +277,54 @@ def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame
 
 
 def _class_table(
-    table: NDArray, names: tuple[str, ...], prevalence: Mapping[str, float] | None
+    table: NDArray,
+    withheld: NDArray,
+    names: tuple[str, ...],
+    prevalence: Mapping[str, float] | None,
 ) -> pd.DataFrame:
-    """Sensitivity, specificity, PPV and NPV of each class with intervals, from the
-    confusion.
-
-    With ``prevalence`` a sample of class c counts ``prevalence_c / n_c``; the interval
-    then is that of ``(sum w)^2 / sum w^2`` samples.
+    """The measures of each class with intervals, from the confusion of labels given
+    and the numbers of labels withheld.
     """
     sizes = table.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weights = np.ones(len(names))
-        if prevalence is not None:
-            weights = np.array([prevalence[name] for name in names]) / sizes
-            weights[sizes == 0] = 0.0
-        w, w2 = table * weights[:, None], table * weights[:, None] ** 2
-        outside = sizes.sum() - sizes
-        called = table.sum(axis=0)
-        true_negative = table.sum() - sizes - called + table.diagonal()
-        negative, negative2 = (
-            weights.sum() - weights.sum(axis=0) for weights in (w, w2)
-        )
-        hit = w.sum() - w.sum(axis=1) - w.sum(axis=0) + w.diagonal()
-        shares = {
-            "sensitivity": (table.diagonal() / sizes, sizes),
-            "specificity": (true_negative / outside, outside),
-            "ppv": (w.diagonal() / w.sum(axis=0), w.sum(axis=0) ** 2 / w2.sum(axis=0)),
-            "npv": (hit / negative, negative**2 / negative2),
-        }
-    columns: dict[str, Any] = {"n": sizes}
-    for measure, (share, n) in shares.items():
-        low, high = wilson(share, n)
+    right = table.diagonal()
+    outside = sizes.sum() - sizes
+    called = table.sum(axis=0)
+    true_negative = outside - called + right
+    n_all = sizes + withheld
+    counts = {
+        "sensitivity": (right, sizes),
+        "specificity": (true_negative, outside),
+        "sensitivity_of_all": (right, n_all),
+        "ppv": (right, called),
+        "npv": (true_negative, table.sum() - called),
+    }
+    columns: dict[str, Any] = {"n": sizes, "withheld": withheld}
+    for measure, (hits, of) in counts.items():
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = hits / of
+        low, high = wilson(share, of)
         columns |= {measure: share, f"{measure}_low": low, f"{measure}_high": high}
+    if prevalence is not None:
+        shares = np.array([prevalence[name] for name in names])
+        columns |= _predictive_values(table, shares)
     return pd.DataFrame(columns, index=pd.Index(names, name="class"))
+
+
+def _predictive_values(table: NDArray, shares: NDArray) -> dict[str, NDArray]:
+    """PPV and NPV of each class where the classes have these shares, with intervals."""
+    sizes = table.sum(axis=1)
+    values: dict[str, list[tuple[float, float, float]]] = {"ppv": [], "npv": []}
+    for c in range(len(table)):
+        is_class = np.arange(len(table)) == c
+        called = table[:, c]
+        not_called = sizes - called
+        values["ppv"].append(predictive_value(called, sizes, shares, is_class))
+        values["npv"].append(predictive_value(not_called, sizes, shares, ~is_class))
+    columns = {}
+    for measure, triples in values.items():
+        share, low, high = np.array(triples).T
+        columns |= {measure: share, f"{measure}_low": low, f"{measure}_high": high}
+    return columns
 
 
 def _curves(positive: NDArray, score: NDArray) -> Curves:

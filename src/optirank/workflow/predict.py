@@ -47,6 +47,7 @@ from optirank.workflow.clusters import Clusters, majority
 from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Labels, withheld_word
+from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
 from optirank.workflow.several import join_labels, names_of_files
@@ -252,6 +253,10 @@ def _decide(query: Query, options: PredictOptions) -> _Decided:
     else:
         probabilities = query.predictor.probabilities(query.scores)
         notes = _suggestions(query, chosen)
+    point = operating_point(query.predictor.model, options.sensitivity)
+    if point is not None:
+        chosen = point.chosen(probabilities)
+        notes.append(point.note(len(query.predictor.match.missing)))
     confidence = probabilities[np.arange(len(chosen)), chosen]
     withholding = withhold(query, confidence, options)
     notes += withholding.notes

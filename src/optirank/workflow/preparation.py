@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,8 +27,14 @@ from optirank.io.data import (
 )
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
-from optirank.panel.sources import PlaceSums, first_look
-from optirank.tuning.folds import N_FOLDS, fold_numbers, make_folds
+from optirank.panel.sources import first_look, keys_of_names
+from optirank.tuning.folds import (
+    N_FOLDS,
+    donor_notes,
+    fold_numbers,
+    make_folds,
+    repeated_notes,
+)
 from optirank.workflow.checks import Checksums, EmptySamples
 from optirank.workflow.labels import label_notes
 from optirank.workflow.usable import (
@@ -81,9 +87,12 @@ class Prepared:
             return None
         source_codes = np.unique(self.sources, return_inverse=True)[1]
         group = self.codes + len(self.classes) * source_codes
-        weights = 1.0 / (np.bincount(group)[group] + _FULL_SOURCE)
-        class_totals = np.bincount(self.codes, weights)
-        return weights * (np.bincount(self.codes) / class_totals)[self.codes]
+        n_groups = len(self.classes) * (int(source_codes.max()) + 1)
+        sizes = np.bincount(group, minlength=n_groups)
+        weights = 1.0 / (sizes + _FULL_SOURCE)
+        of_sources = (sizes * weights).reshape(-1, len(self.classes))
+        factors = np.bincount(self.codes) / of_sources.sum(axis=0)
+        return weights[group] * factors[self.codes]
 
     @property
     def n_folds(self) -> int:
@@ -101,14 +110,13 @@ class Prepared:
         self, accumulators: Sequence[Accumulator], columns: NDArray | None = None
     ) -> None:
         """Feed accumulators with all samples in use, and some of the genes (all)."""
-        sums = [one for one in accumulators if isinstance(one, PlaceSums)]
         run_pass(
             self.data,
             accumulators,
             self.genes if columns is None else self.genes[columns],
             size=block_rows(self.n_genes_of_file),
             rows=None if len(self.rows) == n_samples_of(self.data) else self.rows,
-            together=sums[0].together if sums else 1,
+            together=max(getattr(one, "together", 1) for one in accumulators),
             cluster=self.cluster,
         )
 
@@ -120,7 +128,9 @@ class FirstLook:
     Attributes
     ----------
     sums : of the places of the genes, by class and fold.
-    rows, X : rising positions of at most 500 samples per class, and these samples.
+    rows, X : positions of at most 500 samples per class, in an order that follows
+        from the samples themselves, and these samples.
+    fold_of : the fold that holds each sample out, -1 for none.
     checksum : of the names and values of all samples.
     standardised : whether the values were standardised per gene.
     """
@@ -128,6 +138,7 @@ class FirstLook:
     sums: ClassSums
     rows: NDArray
     X: Any
+    fold_of: NDArray
     checksum: str
     standardised: bool
 
@@ -155,7 +166,7 @@ def prepare(
     if len(empty):
         prepared = _prepared(parts, options, prepared.rows[empty], cluster)
         _, looked = _look(prepared, n_threads)
-    return prepared, looked
+    return replace(prepared, fold_of=looked.fold_of), looked
 
 
 def _look(prepared: Prepared, n_threads: int) -> tuple[NDArray, FirstLook]:
@@ -164,17 +175,20 @@ def _look(prepared: Prepared, n_threads: int) -> tuple[NDArray, FirstLook]:
     empty = EmptySamples(n_samples, source_of(prepared.data))
     checksums = Checksums(n_samples)
     moments = GeneMoments()
-    sums, rows, X = first_look(
+    has_sources = prepared.sources is not None
+    sums, rows, X, fold_of, n_repeated = first_look(
         prepared.run_pass,
         prepared.codes,
         len(prepared.classes),
-        len(prepared.genes),
-        fold_of=prepared.fold_of,
+        keys_of_names(prepared.genes),
+        fold_of=prepared.fold_of if has_sources else None,
+        n_folds=N_FOLDS,
         checks=[empty, checksums, moments],
         n_threads=n_threads,
     )
     checksum = checksums.checksum(prepared.genes, prepared.samples)
-    looked = FirstLook(sums, rows, X, checksum, moments.result())
+    looked = FirstLook(sums, rows, X, fold_of, checksum, moments.result())
+    prepared.notes.extend(repeated_notes(n_repeated, has_sources=has_sources))
     return np.flatnonzero(empty.result()), looked
 
 
@@ -196,7 +210,9 @@ def _prepared(
     columns = usable_genes(names, source, options, notes)
     rows = usable_samples(source, options, labels, batches, empty, notes)
     y = labels.to_numpy()[rows].astype(str)
-    notes += label_notes(y)
+    notes += label_notes(np.sort(y))
+    if options.batch is None:
+        notes += donor_notes(obs.iloc[rows], options.label)
     sources = None if batches is None else batches.to_numpy()[rows].astype(str)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -218,7 +234,9 @@ def _prepared(
         classes=classes,
         codes=codes,
         include=included_genes(names[columns], source, options, notes),
-        fold_of=_folds(codes, classes, sources, options, source, notes),
+        fold_of=np.full(len(codes), -1)
+        if sources is None  # folds follow from the samples, which are not read yet
+        else _folds(codes, classes, sources, options, source, notes),
         sources=sources,
         samples=obs.index.to_numpy(dtype=object)[rows],
         n_genes=_panel_size(options, len(columns)),
@@ -237,13 +255,13 @@ def _panel_size(options: TrainingOptions, n_usable: int) -> int | str:
 def _folds(
     codes: NDArray,
     classes: NDArray,
-    sources: NDArray | None,
+    sources: NDArray,
     options: TrainingOptions,
     source: str,
     notes: list[str],
 ) -> NDArray:
-    """The fold of each sample."""
-    if sources is not None and len(np.unique(sources)) < 2:
+    """The fold of each sample, where folds leave sources out."""
+    if len(np.unique(sources)) < 2:
         raise DataError(
             f"{source}: column {options.batch!r} has the single value "
             f"{str(sources[0])!r}, so no source can be left out: leave the column out, "

@@ -31,8 +31,9 @@ from optirank.model.weights import SizedPanel
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS
 from optirank.workflow.fingerprints import some_fingerprints
+from optirank.workflow.operating import held_out_probabilities
 from optirank.workflow.options import TrainingOptions
-from optirank.workflow.performance import Performance, performance
+from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import FirstLook, Prepared, prepare
 
 if TYPE_CHECKING:
@@ -211,6 +212,8 @@ def _conclude(
         held_out["predicted"],
         probabilities,
         list(prepared.classes),
+        None,
+        *composition(prepared.codes, held_out["label"].to_numpy(), prepared.classes),
     )
     own, target_notes = _with_target(panels[fitted.n_genes], options.target_error)
     panels[fitted.n_genes] = own
@@ -233,6 +236,9 @@ def _conclude(
             held_out["label"].to_numpy(),
             held_out["predicted"].to_numpy(),
             prepared.classes,
+        ),
+        held_out_probabilities=held_out_probabilities(
+            held_out["label"], probabilities, prepared.classes
         ),
         judged=judged_sources(held_out, options.batch, prepared.classes),
         command=command,
@@ -273,7 +279,8 @@ def _measure(
     control = fit_error_control(confidence, predicted == truth, truth)
     ranks = panel_ranks(fitted.X[:, panel.columns], compiled=True)
     given = np.full(len(fitted.rows), None)
-    given[np.searchsorted(fitted.rows, rows)] = predicted
+    place = np.argsort(fitted.rows)
+    given[place[np.searchsorted(fitted.rows, rows, sorter=place)]] = predicted
     likeness = fit_likeness(ranks, classes[prepared.codes[fitted.rows]], given, classes)
     return replace(
         panel, calibration=calibration, error_control=control, likeness=likeness
@@ -299,6 +306,8 @@ def _held_out_table(
     """The held-out samples with their labels, and their probabilities."""
     classes = prepared.classes
     rows, codes, scores = _learned(prepared, fitted, fitted.n_genes)
+    in_file = np.argsort(rows)
+    rows, codes, scores = rows[in_file], codes[in_file], scores[in_file]
     bounded = np.maximum(scores, NEVER)
     flat = bounded[:, 0] if scores.shape[1] == 1 else bounded
     probabilities = panel.probabilities(flat)

@@ -82,7 +82,7 @@ def _set_threshold(
     control = predictor.panel.error_control
     target = options.target_error
     trained = predictor.model.panel.error_control  # of the model's own size
-    if target is None and trained is not None:
+    if target is None and trained is not None and not options.sensitivity:
         target = trained.target_error
     if target is None or target == 1:  # 1: withhold none
         return
