@@ -454,7 +454,7 @@ def test_of_two_trainings_to_one_name_the_second_is_refused(folder):
     with claimed_outputs({"the model": folder / "m.optirank"}, [], force=False):
         done = optirank(*TRAIN, "-o", "m.optirank", "--force")
     assert done.exit_code == BAD_INPUT
-    assert "is being written by process" in done.stderr
+    assert "is being written by another process" in done.stderr
     assert not (folder / "m.optirank").exists()
 
 

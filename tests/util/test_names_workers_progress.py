@@ -87,6 +87,18 @@ def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
     ]
 
 
+def test_the_time_left_counts_from_the_first_report_on(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress_bar("training", 100, shown=False) as bar:
+        for now[0] in (50.0, 50.5, 51.0):  # files were opened, loops compiled
+            bar.advance()
+        assert bar.left() == ""
+        for now[0] in (51.5, 52.0, 52.5):
+            bar.advance()
+        assert bar.left() == "47 s"
+
+
 def test_an_address_without_a_scheduler_is_refused(monkeypatch):
     distributed = pytest.importorskip("distributed")
 

@@ -145,7 +145,7 @@ def _show_labels(labels: Labels) -> None:
 
 def show_notes(labels: Labels) -> None:
     """Print warnings and notes to stderr."""
-    for alarm in labels.alarms:
+    for alarm in labels.warnings:
         echo(f"WARNING: {alarm}", err=True)
     for note in labels.notes:
         echo(f"note: {note}", err=True)

@@ -97,6 +97,16 @@ class Performance:
             (table["n_samples"] * (table["confidence"] - table["accuracy"])).sum() / n
         )
 
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name."""
+        return {
+            "per_class": self.per_class,
+            "confusion": self.confusion,
+            "reliability": self.reliability,
+            "withholding": self.withholding,
+        }
+
     def headline(self) -> str:
         """The balanced accuracy with its interval."""
         low, high = self.interval

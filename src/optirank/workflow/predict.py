@@ -157,15 +157,24 @@ def explain_sample(
     """
     fitted = as_model(model)
     with open_expression(path, known_genes=fitted.path_genes, **reading) as opened:
-        names = opened.sample_names.astype(str)
-        where = np.flatnonzero(names == sample)
-        if not len(where):
-            raise DataError(
-                f"{path} has no sample {sample!r}: there are {some(names, 5)}"
-            )
-        labels = label_profiles(opened, fitted, options, explained=int(where[0]))
+        row = sample_position(opened, sample)
+        labels = label_profiles(opened, fitted, options, explained=row)
     assert labels.explanation is not None
     return labels, labels.explanation
+
+
+def sample_position(profiles: Profiles, sample: str | None) -> int:
+    """The position of a sample by its name; None for the only one there is."""
+    names = np.asarray(profiles.sample_names).astype(str)
+    if sample is None and len(names) == 1:
+        return 0
+    where = np.flatnonzero(names == sample)
+    if sample is None or not len(where):
+        asked = "several samples" if sample is None else f"no sample {sample!r}"
+        raise DataError(
+            f"{profiles.source} has {asked}: name one, there are {some(names, 5)}"
+        )
+    return int(where[0])
 
 
 def label_profiles(
@@ -236,7 +245,7 @@ def label_profiles(
         confidence=confidence,
         probabilities=probabilities,
         notes=notes,
-        alarms=alarms,
+        warnings=alarms,
         missing=query.predictor.match.missing,
         threshold=decision.threshold,
         clusters=clusters,
