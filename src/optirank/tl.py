@@ -10,8 +10,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from optirank.workflow.results import Result, write_pages_with
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.explain import Explanation
     from optirank.workflow.labels import Labels
-    from optirank.workflow.results import Result
     from optirank.workflow.train import TrainingResult
 
     AnyModel = Model | Result | str | os.PathLike[str]
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 else:  # typing.get_type_hints works without importing them
     pd = SimpleNamespace(DataFrame=Any, Series=Any)
     AnnData = AnyModel = Report = Homologs = Any
-    DesignResult = Evaluation = Explanation = Labels = Result = TrainingResult = Any
+    DesignResult = Evaluation = Explanation = Labels = TrainingResult = Any
 
 __all__ = ["annotate", "design", "evaluate", "explain", "train"]
 
@@ -40,6 +42,15 @@ logger = logging.getLogger("optirank")
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _write_page(result: Result, path: str | os.PathLike[str], *, dated: bool) -> Path:
+    from optirank.report.pages import write_report
+
+    return write_report(result, path, dated=dated)
+
+
+write_pages_with(_write_page)
 
 
 def train(

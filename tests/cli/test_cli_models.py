@@ -208,7 +208,7 @@ def test_quiet_prints_errors_alone(folder):
         reference.select_samples(~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad"
     )
     command = ("train", "few.h5ad", *TRAIN[2:], "-o", "m.optirank")
-    assert "Warning: classes of fewer than 10 samples" in good(*command).stderr
+    assert "WARNING: classes of fewer than 10 samples" in good(*command).stderr
     done = good("--quiet", *command, "--force")
     assert (done.stdout, done.stderr) == ("", "")
     done = optirank("--quiet", *command)

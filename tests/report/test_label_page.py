@@ -170,7 +170,7 @@ def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
 def test_the_yellow_box_has_alarms_and_says_when_most_labels_are_withheld(model, query):
     labels = labelled(as_anndata(query), model, threshold=1.0)
     labels = replace(
-        labels, alarms=["these samples do not look like the training data"]
+        labels, warnings=["these samples do not look like the training data"]
     )
     boxes = re.findall(r'<div class="box">(.*?)</div>', page(labels), re.DOTALL)
     assert "do not look like the training data" in boxes[0]

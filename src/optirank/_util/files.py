@@ -143,7 +143,9 @@ def claimed_outputs(
     inputs = list(inputs)
     check_outputs(outputs, inputs, force=force)
     named = [Path(path) for path in outputs.values() if path is not None]
-    claims = {_target(path): None for path in named if not _is_stream(path)}
+    claims: dict[Path, Path | None] = {
+        _target(path): None for path in named if not _is_stream(path)
+    }
     with contextlib.ExitStack() as stack:
         for path in claims:
             stack.enter_context(_claimed(path))

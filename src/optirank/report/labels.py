@@ -38,7 +38,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         "title": f"Labels of {Path(labels.source).name}",
         "lead": f"{samples}, labelled by the {model_name(labels.model)}; {withheld} "
         "withheld.",
-        "warnings": [*labels.alarms, *mostly_withheld(labels)],
+        "warnings": [*labels.warnings, *mostly_withheld(labels)],
         "tiles": _tiles(labels, n_withheld, len(unused)),
         "figures": {"labels": figure},
         "label_rows": table.rename_axis("label").reset_index().to_dict("records"),

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from optirank.workflow.performance import Performance
     from optirank.workflow.train import TrainingResult
 
-_WEAK = (
-    0.8  # sensitivity below which a class is marked: more than one in five is missed
-)
+# Sensitivity below which a class is marked: more than one in five is missed
+_WEAK = 0.8
 _SHOWN_GENES = 30  # a page of them
 _SHOWN_MISTAKES = 3
 
@@ -69,7 +68,7 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
         if has_curve
         else [],
         "finds_unknown": model.panel.likeness is not None,
-        "notes": [note for note in result.notes if note not in result.warnings],
+        "notes": result.notes,
         "provenance": [],
     }
 
@@ -95,7 +94,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         f"{result.label}, labelled by the {model_name(result.model)}.",
         "whose": "these",
         "warnings": [
-            *result.alarms,
+            *result.warnings,
             *mostly_withheld(result.labels),
             *_weak(judged),
         ],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from optirank.model import Model
+
+_pages: dict[str, Callable[..., Path]] = {}
 
 
 class Result:
@@ -35,8 +37,13 @@ class Result:
     def report(self, path: str | os.PathLike[str], *, dated: bool = False) -> Path:
         """Write the page of the result, one HTML file.
 
-        The same result gives the same bytes, unless ``dated`` adds today's date.
+        The same result gives the same bytes, unless ``dated`` adds the date.
         """
-        # The room of pages imports this one, and is found by its name
-        pages = importlib.import_module("optirank.report.pages")
-        return pages.write_report(self, path, dated=dated)
+        return _pages["writer"](self, path, dated=dated)
+
+
+def write_pages_with(writer: Callable[..., Path]) -> None:
+    """Take what writes the page of a result: `optirank.tl`, above the room of pages,
+    gives it when it is imported.
+    """
+    _pages["writer"] = writer
