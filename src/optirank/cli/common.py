@@ -128,11 +128,9 @@ def in_flags(text: str) -> str:
         if name not in flags:
             return found[0]
         value = value.strip("'\"")
-        return (
-            flags[name]
-            if value in ("", "True")
-            else f"{flags[name]} {shlex.quote(value)}"
-        )
+        if value in ("", "True"):
+            return flags[name]
+        return f"{flags[name]} {shlex.quote(value)}"
 
     return _PARAMETER.sub(spelled, text)
 
