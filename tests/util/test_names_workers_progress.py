@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank._util import progress
+from optirank._util.arrays import product
 from optirank._util.names import counted, printable, some
 from optirank._util.progress import hide_progress, progress_bar
 from optirank._util.workers import connect, worker_count
@@ -114,3 +116,15 @@ def test_words_agree_with_their_number():
     assert counted(1, "sample is", "samples are") == "1 sample is"
     assert counted(0, "sample is", "samples are") == "0 samples are"
     assert counted(2, "sample is", "samples are") == "2 samples are"
+
+
+def test_a_product_of_finite_numbers_never_warns_and_hides_no_overflow():
+    class Flagged(np.ndarray):  # raises the flag as BLAS can
+        def __matmul__(self, other):
+            np.array([np.inf]) - np.array([np.inf])
+            return np.asarray(self) @ np.asarray(other)
+
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
+    np.testing.assert_array_equal(product(a.view(Flagged), b), a @ b)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        product(np.full((1, 2), 1e308), np.full(2, 1e308))

@@ -36,12 +36,8 @@ _NUMBER = re.compile(r"[-+−≥≤<>]? ?\d[\d.,e+-]*( ?%)?( [(±].*)?")
 # A parameter as messages name it: use_raw=True, genes_in='rows', n_genes=
 _PARAMETER = re.compile(r"(?<![\w'\".])(\w+)=('[^']*'|\"[^\"]*\"|[\w.]+|)")
 _NAMED_ELSEWHERE = {"query": "--for", "mapping": "--map"}
-_OUTPUTS = (
-    "--out",
-    "--report",
-    "--dated",
-    "--for",
-)  # options of which a new training has its own
+# Options of which a new training has its own
+_OUTPUTS = ("--out", "--report", "--dated", "--for")
 _NO_RESULT = ("n_jobs", "dask", "force", "dated")  # options that change no result
 _state: dict[str, Any] = {
     "debug": False,
