@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_report", "page", "write_report"]
 
+# Parts of a view that name parameters, such as adapt=True
+_NAME_OPTIONS = {"notes", "warnings", "tiles", "advice", "withholds"}
+
 
 def write_report(
     result: Result,
@@ -59,18 +62,26 @@ def page(
 ) -> str:
     """The page as text, see `write_report`."""
     template, view = _view(result)
-    for sentences in ("notes", "warnings"):
-        view[sentences] = [spell(sentence) for sentence in view[sentences]]
+    for name in _NAME_OPTIONS & set(view):
+        view[name] = _spelled(view[name], spell)
     model = result.model
     shared = {
         "version": __version__,
         "python": platform.python_version(),
+        "spell": spell,
         "date": date.today().isoformat() if dated else "",
         "calibrated": model.panel.calibration is not None,
         "card": model_card(model),
         "card_tables": card_tables(model),
     }
     return page_template(f"{template}.html.jinja").render(shared | view)
+
+
+def _spelled(part: Any, spell: Callable[[str], str]) -> Any:
+    """The texts of a part of a view, with options as the reader types them."""
+    if isinstance(part, list | tuple):
+        return type(part)(_spelled(item, spell) for item in part)
+    return spell(part) if isinstance(part, str) else part
 
 
 def _view(result: Result) -> tuple[str, dict[str, Any]]:

@@ -86,7 +86,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         tiles.append((percent(trained), text))
     n_changed = result.labels.record.get("n_changed")
     if n_changed is not None:
-        text = f"of {len(result.labels.chosen):,} labels changed by --adapt"
+        text = f"of {len(result.labels.chosen):,} labels changed by adapt=True"
         tiles.append((f"{n_changed:,}", text))
     return _against_truth(judged, result.model) | {
         "title": f"Evaluation on {Path(result.source).name}",
@@ -186,12 +186,13 @@ def _withholds(model: Model) -> str:
     possible = [target for target in TARGETS if can_show(model, target)]
     if possible:
         return (
-            "The model withholds no label unless predict --target-error asks for it; "
-            f"its held-out samples can show an error of {percent(min(possible))}."
+            "The model withholds no label unless target_error= asks for it at "
+            "prediction; its held-out samples can show an error of "
+            f"{percent(min(possible))}."
         )
     return (
-        "The model withholds no label unless predict --threshold asks for it; it has "
-        "too few held-out samples to show an error."
+        "The model withholds no label unless threshold= asks for it at prediction; it "
+        "has too few held-out samples to show an error."
     )
 
 
