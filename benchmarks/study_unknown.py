@@ -135,8 +135,8 @@ def wrong_tissue_row(model: Model, query: Set, path: Path) -> dict:
         "genes_missing": len(given.missing) / model.n_genes,
         "known_lost": own.withheld.mean(),
         "found": given.withheld.mean(),
-        "alarm": bool(given.alarms),
-        "alarm_query": bool(own.alarms),
+        "alarm": bool(given.warnings),
+        "alarm_query": bool(own.warnings),
     }
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import typing
 from dataclasses import replace
+from datetime import date
 
 import anndata
 import numpy as np
@@ -24,7 +25,7 @@ from example_model import (
 )
 from optirank.datasets import DataError
 from optirank.model import MissingGenesError, save
-from optirank.workflow.options import PredictOptions, TrainingOptions
+from optirank.workflow.options import DesignOptions, PredictOptions, TrainingOptions
 
 
 @pytest.fixture
@@ -39,7 +40,9 @@ def adata():
 
 def test_the_fields_that_are_set(model, adata):
     before = adata.copy()
-    assert optirank.tl.annotate(adata, model) is None
+    labels = optirank.tl.annotate(adata, model)
+    assert labels.labels.tolist() == adata.obs["optirank"].tolist()
+    assert labels.tables["labels"]["n_samples"].sum() == N_QUERY
     expected = model.label(adata.X, adata.var_names)
     assert adata.obs["optirank"].dtype == "category"
     assert adata.obs["optirank"].tolist() == expected["label"].tolist()
@@ -79,11 +82,90 @@ def test_names_of_classes_that_files_cannot_hold_are_changed_in_columns_alone(
 
 
 def test_another_key_and_a_copy(model, adata):
-    found = optirank.tl.annotate(adata, model, key_added="kind", copy=True)
+    found = adata.copy()
+    optirank.tl.annotate(found, model, key_added="kind")
     assert "kind" in found.obs
     assert "kind_proba" in found.obsm
     assert "kind" not in adata.obs
     assert not adata.uns
+
+
+def test_columns_of_former_labels_under_a_key_go(model, adata):
+    adata.obs["optirank_mine"] = "kept"
+    optirank.tl.annotate(adata, model, clusters="leiden")
+    assert "optirank_cluster_label" in adata.obs
+    optirank.tl.annotate(adata, model)
+    assert "optirank_cluster_label" not in adata.obs
+    assert {"optirank", "optirank_confidence", "optirank_mine"} <= set(adata.obs)
+
+
+class Container:
+    def __init__(self, **tables):
+        self.tables = tables
+
+
+def test_a_table_of_a_container_is_labelled_evaluated_and_explained(model, adata):
+    container = Container(cells=adata, spots=adata[:5].copy())
+    with pytest.raises(ValueError, match="cells"):
+        optirank.tl.annotate(container, model)
+    labels = optirank.tl.annotate(container, model, table="cells")
+    assert adata.obs["optirank"].tolist() == labels.labels.tolist()
+    judged = optirank.tl.evaluate(container, model, "cell_type", table="cells")
+    assert judged.performance.n_samples == N_QUERY
+    name = adata.obs_names[2]
+    explained = optirank.tl.explain(container, model, name, table="spots")
+    assert explained.label == adata.obs["optirank"].iloc[2]
+
+
+def test_a_sample_is_explained_by_its_name_or_alone(model, adata):
+    name = adata.obs_names[3]
+    one = optirank.tl.explain(adata[3], model)
+    named = optirank.tl.explain(adata, model, name)
+    assert one.sample == named.sample == name
+    pd.testing.assert_frame_equal(one.table, named.table)
+    pd.testing.assert_frame_equal(one.table, model.explain(adata[3]))
+    with pytest.raises(DataError, match="no sample 'nothing'"):
+        optirank.tl.explain(adata, model, "nothing")
+    with pytest.raises(DataError, match="several samples: name one"):
+        optirank.tl.explain(adata, model)
+    assert "optirank" not in adata.obs
+
+
+def test_the_four_results_have_notes_warnings_tables_and_a_page(adata, tmp_path):
+    pytest.importorskip("matplotlib")
+    reference = as_anndata(reference_set())
+    quiet = {"verbose": False}
+    given = {"n_genes": 20, "n_jobs": 1, "test": adata, **quiet}
+    trained = optirank.tl.train(reference, "cell_type", n_genes=20, n_jobs=1, **quiet)
+    results = {
+        "held_out": trained,
+        "samples": optirank.tl.annotate(adata, trained, **quiet),
+        "per_class": optirank.tl.evaluate(adata, trained, "cell_type", **quiet),
+        "conditions": optirank.tl.design(reference, "cell_type", **given),
+    }
+    for table, result in results.items():
+        assert len(result.tables[table]) > 0
+        assert all(isinstance(table, pd.DataFrame) for table in result.tables.values())
+        assert not set(result.notes) & set(result.warnings)
+        page = result.report(tmp_path / f"{table}.html").read_bytes()
+        assert page == result.report(tmp_path / "again.html").read_bytes()
+        dated = result.report(tmp_path / "dated.html", dated=True).read_text("utf-8")
+        assert date.today().isoformat() in dated
+        assert date.today().isoformat() not in page.decode()
+    assert len(trained.held_out) == len(reference)
+    judged = optirank.pl.confusion(trained)
+    assert len(judged.get_yticklabels()) == 5
+
+
+def test_a_result_stands_for_its_model(adata, tmp_path):
+    reference = as_anndata(reference_set())
+    trained = optirank.tl.train(
+        reference, "cell_type", n_genes=20, n_jobs=1, verbose=False
+    )
+    optirank.save(trained, tmp_path / "m.optirank")
+    loaded = optirank.load(tmp_path / "m.optirank")
+    first = optirank.tl.annotate(adata, trained).confidence
+    np.testing.assert_array_equal(first, optirank.tl.annotate(adata, loaded).confidence)
 
 
 def test_a_column_of_the_user_is_not_overwritten(model, adata):
@@ -110,13 +192,11 @@ def test_every_storage_gets_the_same(storage, backed, model, adata, tmp_path):
         other.obsm["optirank_proba"], adata.obsm["optirank_proba"]
     )
     if backed:
-        with pytest.raises(ValueError, match="to_memory"):
-            optirank.tl.annotate(other, model, copy=True)
         other.file.close()
 
 
 def test_a_layer_a_gene_column_and_raw(model, adata):
-    expected = optirank.tl.annotate(adata, model, copy=True).obs["optirank"].tolist()
+    expected = optirank.tl.annotate(adata.copy(), model).labels.tolist()
     other = adata.copy()
     other.layers["counts"], other.X = other.X.copy(), other.X * 0
     other.var["symbol"], other.var_names = other.var_names, other.var["code"].to_numpy()
@@ -136,7 +216,7 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
         optirank.tl.annotate(few, model, use_raw=True, layer="double")
 
 
-def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, caplog):
+def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, capsys):
     save(model, tmp_path / "model.optirank")
     adata = adata[:, adata.var_names != panel_names(model)[0]].copy()
     optirank.tl.annotate(
@@ -144,10 +224,9 @@ def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, 
     )
     withheld = adata.obs["optirank"] == "unassigned"
     assert (withheld == (adata.obs["optirank_confidence"] < 0.9)).all()
-    assert (
-        f"note: {withheld.sum()} of {N_QUERY} labels (" in caplog.text
-    )  # seen without a setting
-    assert "genes are missing" in caplog.text
+    printed = capsys.readouterr().out  # without a setting
+    assert f"{withheld.sum()} of {N_QUERY} labels (" in printed
+    assert "genes are missing" in printed
     labels = adata.obs.groupby("leiden", observed=True)[
         "optirank_cluster_label"
     ].nunique()
@@ -155,7 +234,7 @@ def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, 
 
 
 def test_a_column_with_the_model_s_names_is_used_with_a_note(model, adata):
-    expected = optirank.tl.annotate(adata, model, copy=True).obs["optirank"].tolist()
+    expected = optirank.tl.annotate(adata.copy(), model).labels.tolist()
     adata.var["symbol"] = adata.var_names
     adata.var_names = [f"ENSG{k:011d}" for k in range(adata.n_vars)]
     optirank.tl.annotate(adata, model)
@@ -195,13 +274,13 @@ def test_a_data_frame_is_labelled_by_the_names_of_its_columns(model, adata):
     expected = adata.obs["optirank"].tolist()
     frame = adata.to_df()
     for columns in (frame.columns[::-1], panel_names(model)):
-        table = optirank.tl.annotate(
+        labels = optirank.tl.annotate(
             frame[[name for name in columns if name in frame]], model
         )
-        assert table["label"].tolist() == expected
-        assert table.index.tolist() == adata.obs_names.tolist()
+        assert labels.table()["label"].tolist() == expected
+        assert labels.names.tolist() == adata.obs_names.tolist()
     one = optirank.tl.annotate(frame.iloc[3], model)
-    assert one["label"].tolist() == expected[3:4]
+    assert one.labels.tolist() == expected[3:4]
 
 
 def test_a_data_frame_trains_and_evaluates_as_an_anndata_does(adata):
@@ -209,9 +288,11 @@ def test_a_data_frame_trains_and_evaluates_as_an_anndata_does(adata):
     frame = reference.to_df()
     labels = reference.obs["cell_type"].astype(str)
     given = {"n_genes": 20, "n_jobs": 1, "verbose": False}
-    plain = optirank.tl.train(reference, "cell_type", **given)
-    named = optirank.tl.train(frame.assign(cell_type=labels), "cell_type", **given)
-    apart = optirank.tl.train(frame, labels.sample(frac=1, random_state=0), **given)
+    plain = optirank.tl.train(reference, "cell_type", **given).model
+    frame_with = frame.assign(cell_type=labels)
+    named = optirank.tl.train(frame_with, "cell_type", **given).model
+    shuffled = labels.sample(frac=1, random_state=0)
+    apart = optirank.tl.train(frame, shuffled, **given).model
     for model in (named, apart):
         np.testing.assert_array_equal(model.panel.coef, plain.panel.coef)
         assert model.genes.tolist() == plain.genes.tolist()
@@ -226,7 +307,8 @@ def test_a_data_frame_trains_and_evaluates_as_an_anndata_does(adata):
 def test_several_anndata_are_held_out_in_turn():
     reference = as_anndata(reference_set())
     parts = [reference[::2].copy(), reference[1::2].copy()]
-    model = optirank.tl.train(parts, "cell_type", n_genes=20, n_jobs=1, verbose=False)
+    given = {"n_genes": 20, "n_jobs": 1, "verbose": False}
+    model = optirank.tl.train(parts, "cell_type", **given).model
     assert [judged.name for judged in model.card.judged] == ["adata 1", "adata 2"]
     with pytest.raises(TypeError, match="name the column"):
         optirank.tl.train(parts, reference.obs["cell_type"])
@@ -240,6 +322,8 @@ def test_every_option_of_the_command_is_a_parameter_with_the_same_default():
         (optirank.tl.train, TrainingOptions, {"label", "query_genes"}),
         (optirank.tl.annotate, PredictOptions, set()),
         (optirank.tl.evaluate, PredictOptions, {"clusters"}),
+        (optirank.tl.explain, PredictOptions, {"clusters"}),
+        (optirank.tl.design, DesignOptions, {"label", "query_genes"}),
     ):
         ours, theirs = defaults(function), defaults(options)
         shared = set(theirs) - renamed
@@ -249,8 +333,20 @@ def test_every_option_of_the_command_is_a_parameter_with_the_same_default():
         }
 
 
+def test_the_four_verbs_have_the_same_words():
+    shared = {"layer", "use_raw", "gene_column", "table", "report", "verbose"}
+    verbs = ("train", "annotate", "evaluate", "design")
+    for verb in verbs:
+        parameters = inspect.signature(getattr(optirank.tl, verb)).parameters
+        assert shared <= set(parameters), verb
+        assert {parameters["report"].default, parameters["table"].default} == {None}
+        assert parameters["verbose"].default is True
+    for verb in ("train", "design"):
+        assert "query" in inspect.signature(getattr(optirank.tl, verb)).parameters
+
+
 def test_names_are_clean_and_hints_can_be_read():
-    assert dir(optirank.tl) == ["annotate", "design", "evaluate", "train"]
+    assert dir(optirank.tl) == ["annotate", "design", "evaluate", "explain", "train"]
     for module in (optirank.tl, optirank.pl):
         for name in dir(module):
             assert "return" in typing.get_type_hints(getattr(module, name)), name
@@ -263,16 +359,16 @@ def test_train_says_what_the_command_prints(capsys, caplog, adata):
     with caplog.at_level(logging.INFO, "optirank"):
         model = optirank.tl.train(
             reference, "cell_type", n_genes=20, query=adata, exclude="CD*", n_jobs=1
-        )
+        ).model
     printed = capsys.readouterr().out
     assert "147 samples" in printed
-    assert "balanced accuracy of held-out samples" in printed
+    assert "TrainingResult: " in printed
     assert "147 samples" in caplog.text
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
     assert set(panel_names(model)) <= set(adata.var_names)
     assert not [gene for gene in panel_names(model) if gene.startswith("CD")]
     assert "optirank.tl.train(adata, label='cell_type'" in model.card.command
-    optirank.tl.annotate(adata, model)
+    optirank.tl.annotate(adata, model, verbose=False)
     truth = adata.obs["cell_type"].astype(str)
     assert (adata.obs["optirank"].astype(str) == truth).groupby(
         truth

@@ -1,12 +1,20 @@
-"""Train, annotate, evaluate and design panels with AnnData, in scanpy's manner."""
+"""Train, annotate, evaluate and design panels with AnnData, in scanpy's manner.
+
+Each function gives one result with ``notes``, ``warnings``, ``tables`` (data frames)
+and ``report(path)``, which writes its page. Wherever a model is taken, a result will
+do.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+from optirank.workflow.results import Result, write_pages_with
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,24 +23,34 @@ if TYPE_CHECKING:
     from optirank.model import Model
     from optirank.workflow.design import DesignResult
     from optirank.workflow.evaluate import Evaluation
+    from optirank.workflow.explain import Explanation
     from optirank.workflow.labels import Labels
+    from optirank.workflow.train import TrainingResult
+
+    AnyModel = Model | Result | str | os.PathLike[str]
+    Report = str | os.PathLike[str] | None
+    Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 else:  # typing.get_type_hints works without importing them
     pd = SimpleNamespace(DataFrame=Any, Series=Any)
-    AnnData = Any
-    DesignResult = Any
-    Evaluation = Any
-    Labels = Any
-    Model = Any
+    AnnData = AnyModel = Report = Homologs = Any
+    DesignResult = Evaluation = Explanation = Labels = TrainingResult = Any
 
-from optirank._util.metrics import percent
-
-__all__ = ["annotate", "design", "evaluate", "train"]
+__all__ = ["annotate", "design", "evaluate", "explain", "train"]
 
 logger = logging.getLogger("optirank")
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _write_page(result: Result, path: str | os.PathLike[str], *, dated: bool) -> Path:
+    from optirank.report.pages import write_report
+
+    return write_report(result, path, dated=dated)
+
+
+write_pages_with(_write_page)
 
 
 def train(
@@ -50,16 +68,18 @@ def train(
     layer: str | None = None,
     use_raw: bool = False,
     gene_column: str | None = None,
+    table: str | None = None,
     name: str = "",
     description: str = "",
     n_jobs: int | None = None,
+    report: Report = None,
     verbose: bool = True,
-) -> Model:
+) -> TrainingResult:
     """Train a classifier on labelled profiles.
 
     Parameters
     ----------
-    adata : AnnData, DataFrame, or a list of AnnData
+    adata : AnnData, SpatialData, MuData or DataFrame, or a list of AnnData
         Expression on any scale: only ranks within a sample count. If it is backed or
         lazy (dask arrays), only what is needed is read, in blocks of samples. A data
         frame has samples as rows. Of several the common genes are used, and each is
@@ -88,41 +108,56 @@ def train(
     layer, use_raw, gene_column
         Layer to use instead of ``X``; whether to use ``adata.raw``; column of
         ``adata.var`` with the gene names, instead of its index.
+    table : str, optional
+        Which table of a SpatialData, or modality of a MuData.
     name, description : str
         Name of the model and its intended use, kept in the model.
     n_jobs : int, optional
         Threads; None for all processors.
+    report : file, optional
+        Where to write the page of the result, one HTML file.
     verbose : bool, default=True
         Whether to print notes and show a progress bar. The logger "optirank" gets the
-        notes too.
+        notes too, and the warnings, which Python shows unless logging is set up.
 
     Returns
     -------
-    Model
-        For :func:`annotate` and :func:`optirank.save`; ``model.card`` has its accuracy
-        on held-out samples and the notes. ``adata`` is not changed.
+    TrainingResult
+        ``model``, for :func:`optirank.save`; ``held_out`` has the label of every
+        held-out sample, ``curve`` the accuracy by size, ``performance`` the tables.
+        ``adata`` is not changed.
     """
-    from optirank._util.flags import among
     from optirank._util.progress import progress_bar
-    from optirank._util.workers import worker_count
     from optirank.io.data import raw_genes, used_names
     from optirank.io.objects import labelled_profiles
     from optirank.workflow.options import TrainingOptions
     from optirank.workflow.train import train as run
 
-    given = dict(locals())
-    profiles, given["label"], given["batch"] = labelled_profiles(
-        adata, label, batch, layer=layer, gene_column=gene_column, use_raw=use_raw
+    _check_report(report)
+    profiles, label_column, batch_column = labelled_profiles(
+        adata,
+        label,
+        batch,
+        layer=layer,
+        gene_column=gene_column,
+        use_raw=use_raw,
+        table=table,
     )
-    given["query_genes"] = _gene_names(query)
-    given["n_jobs"] = worker_count(-1) if n_jobs is None else n_jobs
-    options = among(TrainingOptions, given)
-
-    def say(line: str) -> None:
-        logger.info("%s", line)
-        if verbose:
-            print(line)
-
+    options = TrainingOptions(
+        label=label_column,
+        batch=batch_column,
+        method=method,
+        target_error=target_error,
+        n_jobs=_workers(n_jobs),
+        n_genes=n_genes,
+        gene_list=gene_list,
+        query_genes=_gene_names(query),
+        include=include,
+        exclude=exclude,
+        name=name,
+        description=description,
+    )
+    say = _teller(verbose)
     for part in profiles:
         n_raw, n_genes_of_x = len(raw_genes(part)), len(used_names(part))
         if n_raw > n_genes_of_x:
@@ -130,30 +165,72 @@ def train(
                 f"adata.raw has {n_raw} genes, X has {n_genes_of_x}: use_raw=True "
                 "trains on adata.raw"
             )
-    shown = ("label", "batch", "n_genes", "method", "target_error", "layer", "use_raw")
-    call = ", ".join(f"{name}={given[name]!r}" for name in shown if given[name])
+    command = _call(
+        "train",
+        label=label_column,
+        batch=batch_column,
+        n_genes=n_genes,
+        method=method,
+        target_error=target_error,
+        layer=layer,
+        use_raw=use_raw,
+    )
     with progress_bar("training", shown=None if verbose else False) as bar:
-        result = run(
-            profiles,
-            options,
-            command=f"optirank.tl.train(adata, {call})",
-            say=say,
-            progress=bar.update,
-        )
+        result = run(profiles, options, command=command, say=say, progress=bar.update)
+    _conclude(result, say, report)
+    return result
+
+
+def _call(function: str, **options: object) -> str:
+    """A call as the model's card keeps it."""
+    given = [f"{name}={value!r}" for name, value in options.items() if value]
+    return f"optirank.tl.{function}(adata, {', '.join(given)})"
+
+
+def _workers(n_jobs: int | None) -> int:
+    """The number of threads; None for all processors."""
+    from optirank._util.workers import worker_count
+
+    return worker_count(-1) if n_jobs is None else n_jobs
+
+
+def _check_report(report: Report) -> None:
+    """Raise, before any work, where a page cannot be written."""
+    if report is not None:
+        from optirank.report.pages import check_report
+
+        check_report()
+
+
+def _teller(verbose: bool) -> Callable[[str], None]:
+    """What says notes: the logger, and where asked for also printed lines."""
+
+    def say(line: str) -> None:
+        logger.info("%s", line)
+        if verbose:
+            print(line)
+
+    return say
+
+
+def _conclude(
+    result: Result,
+    say: Callable[[str], None],
+    report: Report,
+    notes: Sequence[str] = (),
+) -> None:
+    """Say what there is to say, the warnings first, and write the page."""
     for warning in result.warnings:
-        say(warning)
-    curve = result.model.card.curve
-    sizes = [
-        f"{point.n_genes} genes {percent(point.balanced_accuracy)}" for point in curve
-    ]
-    say(f"held-out accuracy by size: {', '.join(sizes)}")
-    accuracy = result.performance.headline()
-    n_needed = result.model.n_genes
-    say(f"balanced accuracy of held-out samples {accuracy}, {n_needed} genes")
-    return result.model
+        logger.warning("WARNING: %s", warning)
+    for line in [*notes, repr(result)]:
+        say(line)
+    if report is not None:
+        result.report(report)
 
 
-def _gene_names(query: Any) -> list[str] | None:
+def _gene_names(
+    query: AnnData | pd.DataFrame | Sequence[str] | None,
+) -> list[str] | None:
     """The gene names of a query: of an AnnData, a data frame, or given as they are."""
     if query is None:
         return None
@@ -163,7 +240,7 @@ def _gene_names(query: Any) -> list[str] | None:
 
 def annotate(
     adata: AnnData | pd.DataFrame | pd.Series,
-    model: Any,
+    model: AnyModel,
     key_added: str = "optirank",
     *,
     clusters: str | None = None,
@@ -173,13 +250,17 @@ def annotate(
     sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
     drop_classes: bool = False,
-    homologs: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    homologs: Homologs = None,
     layer: str | None = None,
     use_raw: bool = False,
     gene_column: str | None = None,
-    copy: bool = False,
-) -> AnnData | pd.DataFrame | None:
+    table: str | None = None,
+    report: Report = None,
+    verbose: bool = True,
+) -> Labels:
     """Label the samples of an AnnData, or of a data frame.
+
+    The labels are written into ``adata``; label ``adata.copy()`` to leave it as it is.
 
     Parameters
     ----------
@@ -216,15 +297,18 @@ def annotate(
         Genes of another species; mouse and human names are recognised. ``"mouse"``; a
         mapping from the data's gene names to the model's; a table of two columns; or
         ``"case"``: names that differ only in case are the same gene.
-    layer, use_raw, gene_column
+    layer, use_raw, gene_column, table, report, verbose
         As in :func:`train`.
-    copy : bool, default=False
-        Whether to return a copy instead of changing ``adata``.
 
     Returns
     -------
-    None, or with ``copy=True`` an AnnData; of a data frame or a series a table with one
-    line per sample. Sets the fields:
+    Labels
+        ``table()`` has one line per sample, ``labels`` and ``confidence`` of each,
+        ``counts()`` the samples of each label, ``missing`` the genes that ``adata``
+        lacks.
+
+    An AnnData (also the table of a SpatialData, the modality of a MuData) gets the
+    fields:
 
     ``adata.obs[key_added]`` : categorical
         The label of each sample.
@@ -244,39 +328,107 @@ def annotate(
         withheld, how far the samples are from the training data (``shift``), and the
         ``notes``.
     """
-    from optirank._util.flags import among
-    from optirank.io.objects import check_anndata, is_frame, profiles_of
+    from optirank.io.objects import anndata_of, check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
+    from optirank.workflow.labels import own_columns
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles
 
-    options = among(PredictOptions, locals())
-    if copy and getattr(adata, "isbacked", False):
-        raise ValueError(
-            "copy=True needs data in memory: adata.to_memory(), or copy=False"
-        )
-    check_anndata(adata, "annotate")
-    clusters_of_frame = [clusters] if is_frame(adata) and clusters else []
-    profiles = profiles_of(
-        adata, layer, gene_column, use_raw=use_raw, annotations=clusters_of_frame
+    _check_report(report)
+    options = PredictOptions(
+        clusters=clusters,
+        adapt=adapt,
+        target_error=target_error,
+        threshold=threshold,
+        sensitivity=sensitivity,
+        unknown_rate=unknown_rate,
+        drop_classes=drop_classes,
+        homologs=homologs,
     )
-    if not is_frame(adata) and key_added in adata.obs and key_added not in adata.uns:
+    check_anndata(adata, "annotate")
+    profiles = profiles_of(
+        adata,
+        layer,
+        gene_column,
+        use_raw=use_raw,
+        table=table,
+        annotations=[clusters] if is_frame(adata) and clusters else [],
+    )
+    target: Any = None if is_frame(adata) else anndata_of(adata, table)
+    if target is not None and key_added in target.obs and key_added not in target.uns:
         raise ValueError(
             f"adata.obs has a column {key_added!r} that is not optirank's: choose "
             "another key_added, or delete the column"
         )
     labels = label_profiles(profiles, as_model(model), options)
-    _show_notes(labels)
-    if is_frame(adata):
-        return labels.table().set_index("sample")
-    result: Any = adata.copy() if copy else adata
-    columns, probabilities = labels.fields(key_added)
-    for name, values in columns.items():
-        result.obs[name] = values
-    probabilities.index = result.obs_names
-    result.obsm[f"{key_added}_proba"] = probabilities
-    result.uns[key_added] = labels.record
-    return result if copy else None
+    if target is not None:
+        columns, probabilities = labels.fields(key_added)
+        if key_added in target.uns:  # columns of other labels under this key
+            former = own_columns(key_added)
+            target.obs = target.obs.drop(columns=former, errors="ignore")
+        for name, values in columns.items():
+            target.obs[name] = values
+        probabilities.index = target.obs_names
+        target.obsm[f"{key_added}_proba"] = probabilities
+        target.uns[key_added] = labels.record
+    _conclude(labels, _teller(verbose), report, labels.notes)
+    return labels
+
+
+def explain(
+    adata: AnnData | pd.DataFrame | pd.Series,
+    model: AnyModel,
+    sample: str | None = None,
+    *,
+    adapt: bool = False,
+    target_error: float | None = None,
+    threshold: float | None = None,
+    unknown_rate: float | None = None,
+    drop_classes: bool = False,
+    homologs: Homologs = None,
+    layer: str | None = None,
+    use_raw: bool = False,
+    gene_column: str | None = None,
+    table: str | None = None,
+) -> Explanation:
+    """Say why a sample gets its label.
+
+    Parameters
+    ----------
+    adata, model : as in :func:`annotate`
+    sample : str, optional
+        Name of the sample; not needed where there is one alone, as in ``adata[3]``.
+    adapt, target_error, threshold, unknown_rate, drop_classes, homologs
+        As in :func:`annotate`.
+    layer, use_raw, gene_column, table
+        As in :func:`train`.
+
+    Returns
+    -------
+    Explanation
+        ``scores`` of the classes, ``table`` with what each gene contributes, and
+        ``pairs``: of each class, the pairs of genes whose votes count most.
+        :func:`optirank.pl.votes` draws it. ``adata`` is not changed.
+    """
+    from optirank.io.objects import check_anndata, profiles_of
+    from optirank.model.file import as_model
+    from optirank.workflow.options import PredictOptions
+    from optirank.workflow.predict import label_profiles, sample_position
+
+    options = PredictOptions(
+        adapt=adapt,
+        target_error=target_error,
+        threshold=threshold,
+        unknown_rate=unknown_rate,
+        drop_classes=drop_classes,
+        homologs=homologs,
+    )
+    check_anndata(adata, "explain")
+    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw, table=table)
+    row = sample_position(profiles, sample)
+    labels = label_profiles(profiles, as_model(model), options, explained=row)
+    assert labels.explanation is not None
+    return labels.explanation
 
 
 def design(
@@ -290,12 +442,11 @@ def design(
     min_mean: float | None = None,
     max_mean: float | None = None,
     per_class: int = 0,
-    assay_genes: Sequence[str] | None = None,
+    query: AnnData | pd.DataFrame | Sequence[str] | None = None,
     skip_unknown: bool = False,
-    query: AnnData | None = None,
-    query_label: str | None = None,
+    test: AnnData | pd.DataFrame | None = None,
+    test_label: str | None = None,
     batch: str | None = None,
-    report: str | os.PathLike[str] | None = None,
     layer: str | None = None,
     use_raw: bool = False,
     gene_column: str | None = None,
@@ -303,6 +454,7 @@ def design(
     name: str = "",
     description: str = "",
     n_jobs: int | None = None,
+    report: Report = None,
     verbose: bool = True,
 ) -> DesignResult:
     """Design a panel of genes for an assay, or score a list that somebody else made.
@@ -327,23 +479,18 @@ def design(
     per_class : int, default=0
         Genes of largest weight that each class keeps, so that no class depends on one
         probe.
-    assay_genes : list of str, optional
-        Genes that the assay can measure.
+    query : AnnData, DataFrame or list of str, optional
+        The data to be labelled later, or the genes that the assay can measure: only
+        these are used.
     skip_unknown : bool, default=False
         Whether to go on without genes of the list that the data lack, instead of
         raising an error.
-    query, query_label : AnnData and str, optional
+    test, test_label : AnnData or DataFrame, and str, optional
         Labelled samples of another platform, and the column of their classes (by
         default ``label``). They judge the panel, and never choose it.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
-    report : file, optional
-        Where to write the page.
-    layer, use_raw, gene_column
-        As in :func:`train`.
-    table : str, optional
-        Which table of a SpatialData, or modality of a MuData.
-    name, description, n_jobs, verbose
+    layer, use_raw, gene_column, table, name, description, n_jobs, report, verbose
         As in :func:`train`.
 
     Returns
@@ -352,68 +499,76 @@ def design(
         ``genes`` is the table of the panel, ``model`` labels the assay; ``conditions``,
         ``classes`` and ``confusions`` say how it will do. ``adata`` is not changed.
     """
-    from optirank._util.flags import among
     from optirank._util.progress import progress_bar
-    from optirank._util.workers import worker_count
-    from optirank.io.objects import labelled_profiles, profiles_of
+    from optirank.io.objects import is_frame, labelled_profiles, profiles_of
     from optirank.workflow.design import design as run
-    from optirank.workflow.design_words import summary
     from optirank.workflow.options import DesignOptions
 
-    given = dict(locals())
-    reading = {"layer": layer, "gene_column": gene_column, "use_raw": use_raw}
-    profiles, given["label"], given["batch"] = labelled_profiles(
-        adata, label, batch, table=table, **reading
+    _check_report(report)
+    profiles, label_column, batch_column = labelled_profiles(
+        adata,
+        label,
+        batch,
+        layer=layer,
+        gene_column=gene_column,
+        use_raw=use_raw,
+        table=table,
     )
-    given["n_jobs"] = worker_count(-1) if n_jobs is None else n_jobs
-    options = among(DesignOptions, given)
-    if report is not None:
-        from optirank.report.pages import check_report
-
-        check_report()
-
-    def say(line: str) -> None:
-        logger.info("%s", line)
-        if verbose:
-            print(line)
-
+    options = DesignOptions(
+        label=label_column,
+        batch=batch_column,
+        n_jobs=_workers(n_jobs),
+        n_genes=n_genes,
+        gene_list=gene_list,
+        query_genes=_gene_names(query),
+        skip_unknown=skip_unknown,
+        include=include,
+        exclude=exclude,
+        min_mean=min_mean,
+        max_mean=max_mean,
+        per_class=per_class,
+        name=name,
+        description=description,
+    )
+    judges = None
+    if test is not None:
+        columns = [test_label or label_column] if is_frame(test) else []
+        judges = profiles_of(test, annotations=columns)
+    say = _teller(verbose)
     with progress_bar("designing", shown=None if verbose else False) as bar:
         result = run(
             profiles,
             options,
-            query=None if query is None else profiles_of(query),
-            query_label=query_label,
-            command=f"optirank.tl.design(adata, {label!r}, n_genes={n_genes!r})",
+            test=judges,
+            test_label=test_label,
+            command=_call("design", label=label_column, n_genes=n_genes),
             say=say,
             progress=bar.update,
         )
-    for line in [*summary(result), *result.warnings]:
-        say(line)
-    if report is not None:
-        from optirank.report.pages import write_report
-
-        write_report(result, os.fspath(report))
+    _conclude(result, say, report)
     return result
 
 
 def evaluate(
     adata: AnnData | pd.DataFrame,
-    model: Any,
+    model: AnyModel,
     label: str,
     *,
     mapping: Mapping[str, str] | None = None,
     prevalence: Mapping[str, float] | None = None,
-    report: str | os.PathLike[str] | None = None,
     adapt: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
     sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
     drop_classes: bool = False,
-    homologs: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    homologs: Homologs = None,
     layer: str | None = None,
     use_raw: bool = False,
     gene_column: str | None = None,
+    table: str | None = None,
+    report: Report = None,
+    verbose: bool = True,
 ) -> Evaluation:
     """Compare the labels of a model with the true classes of samples.
 
@@ -430,11 +585,9 @@ def evaluate(
     prevalence : mapping from class to share, optional
         How frequent classes are where the model will be used, for PPV and NPV; by
         default as in ``adata``.
-    report : file, optional
-        Where to write the report, one HTML page.
     adapt, target_error, threshold, sensitivity, unknown_rate, drop_classes, homologs
         As in :func:`annotate`.
-    layer, use_raw, gene_column
+    layer, use_raw, gene_column, table, report, verbose
         As in :func:`train`.
 
     Returns
@@ -444,18 +597,29 @@ def evaluate(
     ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
     ``withholding``. ``adata`` is not changed.
     """
-    from optirank._util.flags import among
     from optirank.io.objects import check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
-    from optirank.report.pages import write_report
     from optirank.workflow.evaluate import evaluate_profiles
     from optirank.workflow.options import PredictOptions
 
-    options = among(PredictOptions, locals())
+    _check_report(report)
+    options = PredictOptions(
+        adapt=adapt,
+        target_error=target_error,
+        threshold=threshold,
+        sensitivity=sensitivity,
+        unknown_rate=unknown_rate,
+        drop_classes=drop_classes,
+        homologs=homologs,
+    )
     check_anndata(adata, "evaluate")
-    annotations = [label] if is_frame(adata) else []
     profiles = profiles_of(
-        adata, layer, gene_column, use_raw=use_raw, annotations=annotations
+        adata,
+        layer,
+        gene_column,
+        use_raw=use_raw,
+        table=table,
+        annotations=[label] if is_frame(adata) else [],
     )
     evaluation = evaluate_profiles(
         profiles,
@@ -465,15 +629,5 @@ def evaluate(
         mapping=mapping,
         prevalence=prevalence,
     )
-    _show_notes(evaluation)
-    if report is not None:
-        write_report(evaluation, os.fspath(report))
+    _conclude(evaluation, _teller(verbose), report, evaluation.notes)
     return evaluation
-
-
-def _show_notes(labelled: Labels | Evaluation) -> None:
-    """Say what labels of a query need said, alarms first."""
-    for alarm in labelled.alarms:
-        logger.warning("WARNING: %s", alarm)
-    for note in labelled.notes:
-        logger.warning("note: %s", note)

@@ -28,7 +28,7 @@ def test_the_panel_the_model_and_the_summary(pair, tmp_path):
     out, model = tmp_path / "panel.csv", tmp_path / "panel.optirank"
     reference, query = pair / "reference.h5ad", pair / "query.h5ad"
     words = [reference, "--label", "cell_type", "--genes", 12, "--include", "CD3E"]
-    words += ["--exclude", "housekeeping", "--for", query, "--query", query]
+    words += ["--exclude", "housekeeping", "--for", query, "--test", query]
     done = design(*words, "-o", out, "--model", model)
     assert done.exit_code == 0, done.output
     table = pd.read_csv(out)
@@ -47,7 +47,7 @@ def test_the_panel_the_model_and_the_summary(pair, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--query-label", "kind"], "--query-label is about the query"),
+        (["--test-label", "kind"], "--test-label is about test data"),
         (["--list", "nothing.txt"], "nothing.txt does not exist"),
         (["--list", "LIST"], "CD20 (another name of MS4A1)"),
         (["--for", "nothing.txt"], "nothing.txt does not exist"),

@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 
 import anndata
 import numpy as np
@@ -27,7 +28,7 @@ from example_model import (
 from optirank._util import files
 from optirank._util.files import claimed_outputs
 from optirank.cli.app import app
-from optirank.cli.common import BAD_INPUT, INTERRUPTED
+from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, show_table
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
 from profiles import take_genes, take_samples
@@ -181,6 +182,77 @@ def test_an_evaluation_prints_its_tables(folder):
     assert "b cell 50.0" in (folder / "page.html").read_text("utf-8")
 
 
+def test_an_evaluation_is_written_as_a_table_or_with_all_its_tables(folder):
+    good(*EVALUATE, "-o", "classes.csv")
+    table = pd.read_csv("classes.csv", index_col="class")
+    done = good(*EVALUATE, "-o", "all.json", "--threshold", 0.9)
+    assert "Tables: all.json" in done.stdout
+    written = json.loads((folder / "all.json").read_text("utf-8"))
+    assert set(table.index) == {row["class"] for row in written["tables"]["per_class"]}
+    assert written["n_samples"] == N_QUERY == len(written["tables"]["samples"])
+    assert written["n_withheld"] > 0
+    assert 0 < written["low"] < written["balanced_accuracy"] < written["high"] <= 1
+    printed = good(*EVALUATE, "-o", "-")
+    assert printed.stdout == (folder / "classes.csv").read_text("utf-8")
+    refused = optirank(*EVALUATE, "-o", "tables.xlsx")
+    assert refused.exit_code == BAD_INPUT
+    assert "written as .csv" in refused.stderr
+
+
+def test_a_report_has_the_date_where_asked(folder):
+    pages = []
+    for name, options in (("a", ()), ("b", ()), ("c", ("--dated",))):
+        report = ("--report", f"{name}.html")
+        good(*PREDICT, "-o", f"{name}.csv", *report, *options)
+        pages.append((folder / f"{name}.html").read_text("utf-8"))
+    today = date.today().isoformat()
+    assert pages[0] == pages[1]
+    assert [today in page for page in pages] == [False, False, True]
+    refused = optirank(*PREDICT, "-o", "d.csv", "--dated")
+    assert "name one (--report PAGE.html)" in refused.stderr
+
+
+def test_without_a_page_there_are_no_new_labels(folder, monkeypatch):
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    (folder / "page.html").write_text("old page")
+    before = sorted(folder.iterdir())
+    monkeypatch.setattr("optirank.report.pages.page", fail)
+    outputs = ("-o", "labels.csv", "--report", "page.html", "--force")
+    assert optirank(*PREDICT, *outputs).exit_code == INTERRUPTED
+    assert sorted(folder.iterdir()) == before
+    assert (folder / "page.html").read_text() == "old page"
+
+
+def test_messages_name_parameters_and_the_command_spells_its_options(folder):
+    done = optirank(
+        *TRAIN[:4], "--method", "optirank", "--genes", 5, "-o", "m.optirank"
+    )
+    assert done.exit_code == BAD_INPUT
+    assert "leave out --include and --genes" in done.stderr
+    done = optirank(
+        "design", *TRAIN[1:4], "--min-mean", 2, "--max-mean", 1, "-o", "p.csv"
+    )
+    assert "(--min-mean, --max-mean)" in done.stderr
+    assert "--method optirank" in in_flags("use method='optirank'")
+    assert in_flags("use_raw=True reads it") == "--use-raw reads it"
+    assert in_flags("genes_in='two words'") == "--genes-in 'two words'"
+    assert in_flags("train it with query=") == "train it with --for"
+    for text in ("a gene 'label=x'", "the unknown=1 stays", "--genes (n_genes=)"):
+        assert in_flags(text) == text
+
+
+def test_columns_of_numbers_stand_on_the_right(capsys):
+    rows = [("a", "7SK", "12,345", "92.1 (88.0 to 95.2)", "+0.3")]
+    rows.append(("bb", "CD3E", "", "- ", "missing"))
+    show_table("T", ("name", "gene", "samples", "share", "value"), rows)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    head, first, second = lines[1], lines[3], lines[4]
+    assert head.index("samples") + len("samples") == first.index("12,345") + 6
+    assert first.index("7SK") == second.index("CD3E") == head.index("gene")
+
+
 def test_the_table_of_classes_fits_in_80_columns_and_has_the_classes_with_samples(
     folder,
 ):
@@ -209,7 +281,7 @@ def test_quiet_prints_errors_alone(folder):
         take_samples(reference, ~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad"
     )
     command = ("train", "few.h5ad", *TRAIN[2:], "-o", "m.optirank")
-    assert "Warning: classes of fewer than 10 samples" in good(*command).stderr
+    assert "WARNING: classes of fewer than 10 samples" in good(*command).stderr
     done = good("--quiet", *command, "--force")
     assert (done.stdout, done.stderr) == ("", "")
     done = optirank("--quiet", *command)
@@ -455,7 +527,7 @@ def test_of_two_trainings_to_one_name_the_second_is_refused(folder):
     with claimed_outputs({"the model": folder / "m.optirank"}, [], force=False):
         done = optirank(*TRAIN, "-o", "m.optirank", "--force")
     assert done.exit_code == BAD_INPUT
-    assert "is being written by process" in done.stderr
+    assert "is being written by another process" in done.stderr
     assert not (folder / "m.optirank").exists()
 
 

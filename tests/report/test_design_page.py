@@ -22,7 +22,7 @@ def test_a_chosen_panel_has_all_figures_and_its_query():
         "conditions",
         "classes",
         "confusion",
-        "query-confusion",
+        "test-confusion",
         "sizes",
         "dots",
     }

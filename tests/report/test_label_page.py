@@ -14,6 +14,7 @@ import pytest
 
 from example_model import LABEL, as_anndata, panel_names
 from optirank import PanelClassifier
+from optirank.cli.common import in_flags
 from optirank.io.reading import profiles_of
 from optirank.model import Model
 from optirank.report.pages import page
@@ -80,7 +81,7 @@ def test_the_page_has_the_numbers_of_the_labels(model, query):
         assert sure == f"{found.confidence[mine].mean():.3f}"
         assert f">{name}</text>" in figure(text)
         assert f">{mine.sum()} ({share})</text>" in figure(text)
-    for part in ('id="card"', "no true classes", "optirank evaluate", "--unknown-rate"):
+    for part in ('id="card"', "no true classes", "optirank evaluate", "unknown_rate="):
         assert part in text
     for part in (
         'id="classes"',
@@ -170,7 +171,7 @@ def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
 def test_the_yellow_box_has_alarms_and_says_when_most_labels_are_withheld(model, query):
     labels = labelled(as_anndata(query), model, threshold=1.0)
     labels = replace(
-        labels, alarms=["these samples do not look like the training data"]
+        labels, warnings=["these samples do not look like the training data"]
     )
     boxes = re.findall(r'<div class="box">(.*?)</div>', page(labels), re.DOTALL)
     assert "do not look like the training data" in boxes[0]
@@ -182,14 +183,14 @@ def test_the_yellow_box_has_alarms_and_says_when_most_labels_are_withheld(model,
 
 def test_the_page_advises_only_options_that_the_model_can_serve(model, query):
     adata = as_anndata(query)
-    advised = "predict --unknown-rate 0.01</code>"
+    advised = "unknown_rate=0.01</code>"
     assert advised in page(labelled(adata, model))
     assert advised not in page(labelled(adata, model, unknown_rate=0.1))
     bare = replace(model.panel, likeness=None, error_control=None)
     served = replace(model, panels=dict(model.panels) | {model.n_genes: bare})
     text = page(labelled(adata, served))
-    assert "predict --unknown-rate" not in text
-    assert "predict --target-error" not in text
+    assert "unknown_rate=" not in text
+    assert "target_error=" not in text
 
 
 def test_the_page_says_how_labels_were_made_and_how_many_were_changed(model, query):
@@ -197,7 +198,8 @@ def test_the_page_says_how_labels_were_made_and_how_many_were_changed(model, que
     text = page(labels)
     n_changed = labels.record["n_changed"]
     assert (f"{n_changed} of {len(labels.chosen)}", tiles(text)[3][1]) == tiles(text)[3]
-    assert "learning from the query (--adapt)" in tiles(text)[3][1]
+    assert "learning from the query (adapt=True)" in tiles(text)[3][1]
+    assert "(--adapt)" in tiles(page(labels, spell=in_flags))[3][1]
     made = text.partition('<dl id="provenance">')[2].partition("</dl>")[0]
     for part in ("model_sha256", "query_checksum", "optirank_version"):
         assert str(labels.record[part]) in made

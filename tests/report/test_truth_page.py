@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from example_model import LABEL, training_result
+from optirank.cli.common import in_flags
 from optirank.report.pages import page
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import PredictOptions
@@ -48,12 +49,13 @@ def test_the_card_has_the_accuracy_with_genes_missing():
 
 def test_a_training_page_advises_only_what_the_model_can_serve():
     result = training_result()
-    assert "--unknown-rate 0.01</code>" in page(result)
+    assert "--unknown-rate 0.01</code>" in page(result, spell=in_flags)
+    assert "unknown_rate=0.01</code>" in page(result)
     bare = replace(result.model.panel, likeness=None, error_control=None)
     panels = dict(result.model.panels) | {result.model.n_genes: bare}
     text = page(replace(result, model=replace(result.model, panels=panels)))
-    assert "--unknown-rate" not in text
-    assert "--target-error" not in text
+    assert "unknown_rate=" not in text
+    assert "target_error=" not in text
 
 
 def test_classes_that_no_sample_has_are_named_but_have_no_empty_lines(model, query):

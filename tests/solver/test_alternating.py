@@ -228,7 +228,9 @@ def test_two_samples_are_enough(container, integral, monkeypatch):
     def finite_product(a, b):
         assert np.isfinite(a).all()
         assert np.isfinite(b).all()
-        return product(a, b)
+        result = product(a, b)
+        assert np.isfinite(result).all()
+        return result
 
     # Products ignore a flag that BLAS can raise on finite numbers; these are finite
     for module in (orders, blocks, convex, exchange):

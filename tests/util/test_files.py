@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ from optirank._util.files import (
     write_bytes,
     write_text,
 )
+from optirank._util.interrupts import uninterrupted
 
 
 def test_a_file_is_replaced_whole(tmp_path):
@@ -130,9 +132,8 @@ def test_of_two_processes_that_write_one_new_name_the_second_is_refused(tmp_path
     path = tmp_path / "model"
     with other_process(path) as process:
         assert process.stdout.readline() == "claimed\n"
-        words = rf"is being written by process {process.pid}"
         with (
-            pytest.raises(ValueError, match=words),
+            pytest.raises(ValueError, match="is being written by another process"),
             claimed_outputs({"the model": path}, [], force=True),
         ):
             pass
@@ -170,6 +171,88 @@ def test_a_full_disk_is_seen_before_the_work(tmp_path, monkeypatch):
         pytest.fail("the work began")
     assert caught.value.filename == str(path)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_outputs_of_a_command_get_their_names_together_last_of_all(tmp_path):
+    labels, page = tmp_path / "labels.csv", tmp_path / "page.html"
+    page.write_text("old page")
+    outputs = {"the labels": labels, "the report": page}
+    with claimed_outputs(outputs, [], force=True):
+        write_text(labels, "first")
+        write_text(labels, "new labels")
+        assert not labels.exists()
+        write_text(page, "new page")
+        assert page.read_text() == "old page"
+    assert (labels.read_text(), page.read_text()) == ("new labels", "new page")
+    assert sorted(os.listdir(tmp_path)) == ["labels.csv", "page.html"]
+
+
+@pytest.mark.parametrize("error", [ValueError("no page"), KeyboardInterrupt()])
+def test_no_new_labels_are_left_beside_an_old_report(tmp_path, error):
+    labels, page = tmp_path / "labels.csv", tmp_path / "page.html"
+    page.write_text("old page")
+
+    def label():
+        outputs = {"the labels": labels, "the report": page}
+        with claimed_outputs(outputs, [], force=True):
+            write_text(labels, "new labels")
+            raise error
+
+    with pytest.raises(type(error)):
+        label()
+    assert os.listdir(tmp_path) == ["page.html"]
+    assert page.read_text() == "old page"
+
+
+SWALLOWED = """
+import os, signal, sys
+from optirank._util import interrupts
+from optirank._util.files import claimed_outputs, write_text
+if sys.argv[2] == "ignored":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+interrupts.remember_interrupts()
+with claimed_outputs({"the text": sys.argv[1]}, [], force=True):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        pass  # as a callback of C does
+    write_text(sys.argv[1], "text")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of a terminal")
+@pytest.mark.parametrize("handling", ["default", "ignored"])
+def test_an_interrupt_that_was_swallowed_acts_before_outputs_get_their_names(
+    handling, tmp_path
+):
+    path = tmp_path / "a.txt"
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, str(path), handling],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert ("KeyboardInterrupt" in done.stderr) == (handling == "default")
+    assert os.listdir(tmp_path) == ([] if handling == "default" else ["a.txt"])
+
+
+def test_ctrl_c_waits_for_a_short_block():
+    steps = []
+
+    def block():
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+            steps.append("done")
+        steps.append("after")
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            block()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert steps == ["done"]
 
 
 def test_an_input_that_is_a_link_to_itself_is_no_output(tmp_path):

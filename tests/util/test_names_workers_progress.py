@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank._util import progress
+from optirank._util.arrays import product
 from optirank._util.names import counted, printable, some
 from optirank._util.progress import hide_progress, progress_bar
 from optirank._util.workers import connect, worker_count
@@ -87,6 +89,18 @@ def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
     ]
 
 
+def test_the_time_left_counts_from_the_first_report_on(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress_bar("training", 100, shown=False) as bar:
+        for now[0] in (50.0, 50.5, 51.0):  # files were opened, loops compiled
+            bar.advance()
+        assert bar.left() == ""
+        for now[0] in (51.5, 52.0, 52.5):
+            bar.advance()
+        assert bar.left() == "47 s"
+
+
 def test_an_address_without_a_scheduler_is_refused(monkeypatch):
     distributed = pytest.importorskip("distributed")
 
@@ -102,3 +116,15 @@ def test_words_agree_with_their_number():
     assert counted(1, "sample is", "samples are") == "1 sample is"
     assert counted(0, "sample is", "samples are") == "0 samples are"
     assert counted(2, "sample is", "samples are") == "2 samples are"
+
+
+def test_a_product_of_finite_numbers_never_warns_and_hides_no_overflow():
+    class Flagged(np.ndarray):  # raises the flag as BLAS can
+        def __matmul__(self, other):
+            np.array([np.inf]) - np.array([np.inf])
+            return np.asarray(self) @ np.asarray(other)
+
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
+    np.testing.assert_array_equal(product(a.view(Flagged), b), a @ b)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        product(np.full((1, 2), 1e308), np.full(2, 1e308))

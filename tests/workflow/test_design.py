@@ -9,9 +9,9 @@ import pytest
 import optirank
 from design_cases import chosen, run, scored
 from example_model import LABEL, as_anndata, reference_set
+from optirank.cli.design_words import summary
 from optirank.datasets import DataError
 from optirank.workflow.design import design
-from optirank.workflow.design_words import summary
 from optirank.workflow.options import DesignOptions
 from profiles import changed, take_samples
 
@@ -69,9 +69,9 @@ def test_held_out_samples_judge_the_panel_under_every_condition():
         "needed",
         "platform",
         "thinned",
-        "query",
+        "test",
     }
-    of_query = result.query.performance.balanced_accuracy
+    of_query = result.test.performance.balanced_accuracy
     assert table["balanced_accuracy"].iloc[-1] == of_query
     classes = result.classes
     assert classes.index.tolist() == [str(name) for name in result.model.classes]
@@ -120,7 +120,7 @@ def test_bounds_on_the_mean_hold_in_the_class_where_a_gene_is_highest():
 
 def test_only_genes_that_the_assay_measures_are_chosen():
     genes = [str(name).lower() for name in reference_set().var_names[:50]]
-    result = run(n_genes=10, assay_genes=genes)
+    result = run(n_genes=10, query_genes=genes)
     assert {gene.lower() for gene in result.genes["gene"]} <= set(genes)
     assert any("that the assay can measure" in note for note in result.notes)
 
@@ -146,7 +146,7 @@ def test_only_genes_that_the_assay_measures_are_chosen():
         ({"include": ["NOTHING"]}, "genes that must be in the panel: NOTHING; correct"),
         ({"include": ["CD20"]}, "CD20 .another name of MS4A1"),
         (
-            {"assay_genes": ["probe1", "probe2"]},
+            {"query_genes": ["probe1", "probe2"]},
             "shares 0 genes with those that the assay",
         ),
         ({"min_mean": -1.0}, "a mean of -1.0: give counts per 10,000 of at least 0"),
@@ -187,7 +187,7 @@ def test_tl_design_takes_tables_of_containers_and_several_references(capsys):
     result = optirank.tl.design(Container(table=adata), LABEL, n_genes=10, n_jobs=1)
     printed = capsys.readouterr().out
     assert "1 control probes are left out: BLANK_1" in printed
-    assert "A panel of 10 genes is chosen" in printed
+    assert "DesignResult: 10 genes chosen" in printed
     assert "BLANK_1" not in result.model.genes
     halves = [adata[::2].copy(), adata[1::2].copy()]
     joined = optirank.tl.design(halves, LABEL, n_genes=10, n_jobs=1, verbose=False)

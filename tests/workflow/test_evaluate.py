@@ -83,9 +83,9 @@ def test_training_samples_are_recognised_whatever_their_file_and_scale(model, qu
     logs = changed(reference, X=np.log1p(reference.X.toarray()), source="other.h5ad")
     some = take_samples(reference, np.arange(0, reference.n_obs, 2))
     for data in (reference, logs, some):
-        alarms = evaluate_profiles(data, model, LABEL).alarms
+        alarms = evaluate_profiles(data, model, LABEL).warnings
         assert any("no test on independent data" in alarm for alarm in alarms)
-    assert not evaluate_profiles(query, model, LABEL).alarms
+    assert not evaluate_profiles(query, model, LABEL).warnings
 
 
 def test_more_errors_than_asked_for_are_an_alarm(model, query):
@@ -93,7 +93,7 @@ def test_more_errors_than_asked_for_are_an_alarm(model, query):
     wrong[::3] = np.roll(wrong, 7)[::3]
     data = changed(query, obs=query.obs.assign(**{LABEL: wrong}))
     done = evaluate_profiles(data, model, LABEL, PredictOptions(target_error=0.1))
-    assert any("asked for an error of 10.0%, found" in alarm for alarm in done.alarms)
+    assert any("asked for an error of 10.0%, found" in alarm for alarm in done.warnings)
 
 
 def test_classes_of_other_names_are_mapped(model, query):

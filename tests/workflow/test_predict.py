@@ -139,7 +139,7 @@ def test_every_output_has_the_same(end, model, query_file, tmp_path):
             == done.clusters.labels.tolist()
         )
         np.testing.assert_array_equal(found.obsm["optirank_proba"], done.probabilities)
-        assert found.uns["optirank"]["notes"].tolist() == [*done.alarms, *done.notes]
+        assert found.uns["optirank"]["notes"].tolist() == [*done.warnings, *done.notes]
         return
     read = pd.read_csv if end == "csv" else pd.read_parquet
     table = read(tmp_path / f"out.{end}")
@@ -168,7 +168,7 @@ def test_files_and_anndata_get_the_same_labels_and_the_same_notes(
         adata = anndata.read_h5ad(query_file)
         tl.annotate(adata, model, **given)
         assert adata.obs["optirank"].tolist() == done.labels.tolist()
-        assert list(adata.uns["optirank"]["notes"]) == [*done.alarms, *done.notes]
+        assert list(adata.uns["optirank"]["notes"]) == [*done.warnings, *done.notes]
 
 
 def test_a_model_trained_with_a_target_error_withholds_by_itself(
@@ -313,10 +313,12 @@ def test_a_query_that_looks_like_nothing_known_is_an_alarm(model, query):
     rng = np.random.default_rng(0)
     X = np.array([rng.permutation(row) for row in query.X.toarray()])
     scrambled = label_profiles(changed(query, X=X), model)
-    assert any("do not look like the training data" in one for one in scrambled.alarms)
+    assert any(
+        "do not look like the training data" in one for one in scrambled.warnings
+    )
     assert not any("--adapt" in note for note in scrambled.notes)
     known = label_profiles(query, model)
-    assert not known.alarms
+    assert not known.warnings
     assert any("--adapt" in note for note in known.notes)
 
 

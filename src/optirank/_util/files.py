@@ -1,24 +1,27 @@
-"""Files to write: whether they may be, claimed first, written completely or
-not at all.
+"""Files to write: whether they may be, claimed first, written completely or not at
+all, those of one command together.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
-import socket
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from pathlib import Path
+
+from optirank._util.interrupts import raise_if_interrupted, uninterrupted
 
 PathLike = str | os.PathLike[str]
 
-_CLAIM_BYTES = 1 << 16  # room on the disk for a small model or table
+_ROOM = 1 << 16  # bytes on the disk, for a small model or table
 _LONGEST_NAME = 255  # bytes of a file name on all common file systems
+# Outputs that are claimed, and where the content of each lies until all are moved
+_claims: ContextVar[dict[Path, Path | None] | None] = ContextVar("claims", default=None)
 
 
 def check_outputs(
@@ -128,87 +131,70 @@ def claimed_outputs(
     *,
     force: bool,
 ) -> Iterator[None]:
-    """Check outputs as `check_outputs` does, and keep other processes from writing
-    them.
+    """Check outputs as `check_outputs` does, keep other processes from writing them,
+    and move them into place together.
 
-    While the block runs, a small hidden file beside each output says which process
-    writes it. A second process that asks for the same name is refused. The claim of a
-    process that has died is taken over.
+    While the block runs, a small hidden file beside each output is locked. A second
+    process that asks for the same name is refused; the system frees the lock of a
+    process that dies. What `replacing` writes to these names in the block gets its name
+    when the block ends without an error: after an error, or an interrupt, all files are
+    as they were.
     """
     inputs = list(inputs)
     check_outputs(outputs, inputs, force=force)
+    named = [Path(path) for path in outputs.values() if path is not None]
+    claims: dict[Path, Path | None] = {
+        _target(path): None for path in named if not _is_stream(path)
+    }
     with contextlib.ExitStack() as stack:
-        for path in outputs.values():
-            if path is not None and not _is_stream(Path(path)):
-                stack.enter_context(_claimed(_target(Path(path))))
+        for path in claims:
+            stack.enter_context(_claimed(path))
         # Another process may have written a file between the check and the claim
         check_outputs(outputs, inputs, force=force)
+        yield from _moved_together(claims)
+
+
+def _moved_together(claims: dict[Path, Path | None]) -> Iterator[None]:
+    """Collect what is written to claimed names, and move it there at the end."""
+    token = _claims.set(claims)
+    try:
         yield
+        raise_if_interrupted()
+        with uninterrupted():
+            for path, written in claims.items():
+                if written is not None:
+                    os.replace(written, path)
+    finally:
+        _claims.reset(token)
+        for written in filter(None, claims.values()):
+            _remove(written)
 
 
 @contextlib.contextmanager
 def _claimed(path: Path) -> Iterator[None]:
+    from filelock import FileLock, Timeout
+
     claim = _beside(path, "claim")
-    owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
-    while True:
-        try:
-            handle = os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            break
-        except FileExistsError:
-            _remove_stale(claim, path)
+    lock = FileLock(claim)
     try:
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(owner.ljust(_CLAIM_BYTES))
-            _to_disk(claim)
-        except OSError as error:  # a full disk is seen before the work
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ValueError(
+            f"{path} is being written by another process: name another file, or wait"
+        ) from None
+    try:
+        with replacing(_beside(path, "room")) as room:  # a full disk is seen now
+            room.write_bytes(bytes(_ROOM))
+        _remove(_beside(path, "room"))
         yield
+    except OSError as error:
+        if str(error.filename).endswith(".room"):
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
     finally:
-        claim.unlink(missing_ok=True)
-
-
-def _remove_stale(claim: Path, path: Path) -> None:
-    """Remove the claim of a process that has died; refuse where its owner may
-    be alive.
-    """
-    try:
-        content = claim.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:  # released in the meantime
-        return
-    try:
-        owner = json.loads(content)
-        pid, host = int(owner["pid"]), str(owner["host"])
-    except (ValueError, TypeError, KeyError):
-        pid, host = 0, ""
-    if host == socket.gethostname() and not _is_alive(pid):
-        # Only one of several processes that see the same dead owner moves its claim
-        # away
-        moved = _beside(path, f"{secrets.token_hex(4)}.stale")
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(claim, moved)
-            if moved.read_text(encoding="utf-8", errors="replace") != content:
-                with contextlib.suppress(FileExistsError):
-                    os.link(moved, claim)  # the claim of a living process goes back
-            moved.unlink()
-        return
-    owner_name = f"process {pid} on {host}" if pid else "another process"
-    raise ValueError(
-        f"{path} is being written by {owner_name}: name another file, or wait. If that "
-        f"process has ended, remove {claim}"
-    )
-
-
-def _is_alive(pid: int) -> bool:
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is there and belongs to another user
-        return True
-    return True
+        with contextlib.suppress(PermissionError):  # Windows: not while it is locked
+            claim.unlink(missing_ok=True)
+        lock.release()
 
 
 def _target(path: Path) -> Path:
@@ -226,7 +212,7 @@ def _beside(path: Path, ending: str) -> Path:
 @contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
     """A temporary name beside a file, renamed to it when the block ends without an
-    error.
+    error; where the file is claimed, together with the other outputs.
 
     The content is on disk before the file has its name. A link stays a link. The
     content is copied into a device or a pipe, which stays what it is. An OSError that
@@ -239,19 +225,29 @@ def replacing(path: PathLike) -> Iterator[Path]:
         return
     target = _target(path)
     temporary = _beside(target, f"{secrets.token_hex(4)}.tmp")
+    claims = _claims.get() or {}
     try:
         yield temporary
         _to_disk(temporary)
-        os.replace(temporary, target)
+        if target in claims:
+            former, claims[target] = claims[target], temporary
+            temporary = former or _beside(target, "none")
+        else:
+            os.replace(temporary, target)
     except OSError as error:
         unnamed = error.filename in (None, str(temporary), temporary)
         if error.errno is not None and unnamed:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary)
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -6,13 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-_UNPRINTABLE = (
-    "Cc",
-    "Cf",
-    "Cs",
-    "Zl",
-    "Zp",
-)  # control, direction, lone surrogates, line ends
+# Control, direction, lone surrogates, line ends
+_UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
+_LONGEST = 100  # characters of a name
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -54,9 +50,7 @@ def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> st
         return "none"
     shown = [repr(name) if quoted else str(name) for name in names[:limit]]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return (
-        ", ".join(printable(name, 100) for name in shown) + more
-    )  # characters per name
+    return ", ".join(printable(name, _LONGEST) for name in shown) + more
 
 
 _SAME_NAME = 0.6  # share of the words of two names that they have in common

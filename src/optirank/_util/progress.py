@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from optirank._util.interrupts import raise_if_interrupted
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+_FIRST_SHARE = 0.05  # of the work, before which nothing is said of the time left
 _state = {"hidden": False}
 
 
@@ -27,7 +30,9 @@ class Bar:
     ):
         self.description, self.total, self.done = description, total, 0.0
         self._stored = 0.0  # found done at the start: it took no time
-        self._start = self._said = time.monotonic()
+        self._said = time.monotonic()
+        # Files are opened and loops compiled before the first report
+        self._first: tuple[float, float] | None = None
         self._drawn, self._lines = drawn, lines
         if drawn is not None:
             self._task = drawn.add_task(description, total=total, left="")
@@ -47,7 +52,10 @@ class Bar:
         """Set how much is done and, where given, of how much; ``text`` is a new
         description.
         """
+        raise_if_interrupted()
         self.done = done
+        if self._first is None and done > self._stored:
+            self._first = (time.monotonic(), done - self._stored)
         self.total = self.total if total is None else total
         self.description = self.description if text is None else text
         if self._drawn is not None:
@@ -66,10 +74,13 @@ class Bar:
 
     def left(self) -> str:
         """The time left in words, as far as it can be told."""
-        computed = self.done - self._stored
-        if not self.total or computed <= 0:
+        if not self.total or self._first is None:
             return ""
-        seconds = (time.monotonic() - self._start) * (self.total - self.done) / computed
+        start, before = self._first
+        computed = self.done - self._stored - before
+        if computed <= 0 or self.done - self._stored < _FIRST_SHARE * self.total:
+            return ""
+        seconds = (time.monotonic() - start) * (self.total - self.done) / computed
         return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
+from optirank._util.interrupts import remember_interrupts
 from optirank.cli import demo, design, evaluate, inspect, models, predict, train
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
@@ -81,4 +82,5 @@ def options(
 def main() -> None:
     """Run the command line."""
     outlive_readers()
+    remember_interrupts()
     app(prog_name="optirank")

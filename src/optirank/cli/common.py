@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -19,52 +20,31 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from optirank._util import files
+from optirank._util.flags import flagged_fields
 from optirank._util.names import printable, valid_text
 from optirank._util.workers import worker_count
 
 if TYPE_CHECKING:
     from optirank.model import Model
     from optirank.workflow.performance import Performance
+    from optirank.workflow.results import Result
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = Path("-")
-_TEXT = (  # columns that are not numbers
-    *(
-        "class",
-        "cluster",
-        "gene",
-        "how",
-        "label",
-        "labels",
-        "licence",
-        "organism",
-        "platform",
-        "role",
-        "speaks",
-    ),
-    *("technology", "values", "verdict", "what", "worst class"),
-)
-_WHOLE = (
-    "name",
-    "task",
-    "tissue",
-    "data",
-    "method",
-    "classifier",
-)  # text that is not wrapped
-_INTERVALS = (
-    "sensitivity",
-    "sensitivity there",
-    "PPV",
-    "accuracy",
-)  # not wrapped either
-_OUTPUTS = ("--out", "--report", "--for")  # options of which a new training has its own
-_NO_RESULT = ("n_jobs", "dask", "force")  # options that change no result
+# A cell of a column of numbers: 12,345, +0.31, ≥ 0.95, 92.1 (88.0 to 95.2), 3 ± 1 %
+_NUMBER = re.compile(r"[-+−≥≤<>]? ?\d[\d.,e+-]*( ?%)?( [(±].*)?")
+# A parameter as messages name it: use_raw=True, genes_in='rows', n_genes=
+_PARAMETER = re.compile(r"(?<![\w'\".])(\w+)=('[^']*'|\"[^\"]*\"|[\w.]+|)")
+_NAMED_ELSEWHERE = {"query": "--for", "mapping": "--map"}
+# Options of which a new training has its own
+_OUTPUTS = ("--out", "--report", "--dated", "--for")
+_NO_RESULT = ("n_jobs", "dask", "force", "dated")  # options that change no result
 _state: dict[str, Any] = {
     "debug": False,
     "quiet": False,
     "stdout": None,
     "stderr": None,
+    "flags": {},
 }
 
 
@@ -76,6 +56,11 @@ def set_up(*, debug: bool, quiet: bool) -> None:
 
     _state.update(debug=debug, quiet=quiet)
     hide_progress(quiet)
+
+
+def use_flags(flags: dict[str, str]) -> None:
+    """Take over how the command that runs spells its parameters."""
+    _state.update(flags=flags)
 
 
 @contextmanager
@@ -97,7 +82,7 @@ def tidy() -> Iterator[None]:
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        tell_error("optirank: interrupted: files are written whole or not at all")
+        tell_error("optirank: interrupted: no output is written")
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         if _state["debug"]:
@@ -122,7 +107,41 @@ def tidy() -> Iterator[None]:
 
 def tell_error(text: str) -> None:
     """Print an error, also under ``--quiet``."""
-    typer.echo(printable(text), file=_state["stderr"] or sys.stderr)
+    typer.echo(printable(in_flags(text)), file=_state["stderr"] or sys.stderr)
+
+
+def in_flags(text: str) -> str:
+    """A message of the product, whose parameters (``use_raw=True``) become options.
+
+    What spells options itself is left as it is.
+    """
+    if "--" in text:
+        return text
+    flags = _flags()
+
+    def spelled(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        if name not in flags:
+            return found[0]
+        value = value.strip("'\"")
+        if value in ("", "True"):
+            return flags[name]
+        return f"{flags[name]} {shlex.quote(value)}"
+
+    return _PARAMETER.sub(spelled, text)
+
+
+def _flags() -> dict[str, str]:
+    """The option of each parameter, first of all those of the command that runs."""
+    from optirank.io.options import ReadOptions
+    from optirank.workflow.options import PredictOptions, TrainingOptions
+
+    flags = {
+        option.name: option.spelled
+        for options in (TrainingOptions, PredictOptions, ReadOptions)
+        for option in flagged_fields(options)
+    } | _NAMED_ELSEWHERE
+    return flags | _state["flags"]
 
 
 def _system_error(error: OSError) -> str:
@@ -163,8 +182,8 @@ def outlive_readers() -> None:
         AttributeError,
         OSError,
         ValueError,
-    ):  # no descriptor, as in some embeddings
-        return
+    ):
+        return  # no descriptor, as in some embeddings
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=sys.stdout.encoding,
@@ -205,36 +224,83 @@ def echo(text: str, *, err: bool = False) -> None:
     typer.echo(printable(text), err=err)
 
 
+def tell(text: str) -> None:
+    """Print a note of the product."""
+    echo(in_flags(text))
+
+
+def show_notes(result: Result) -> None:
+    """Print warnings and notes to stderr."""
+    show_warnings(result)
+    for note in result.notes:
+        echo(f"note: {in_flags(note)}", err=True)
+
+
+def show_warnings(result: Result) -> None:
+    """Print what needs attention to stderr."""
+    for warning in result.warnings:
+        echo(f"WARNING: {in_flags(warning)}", err=True)
+
+
+def write_page(result: Result, report: Path | None, dated: bool) -> None:
+    """Write the page of a result where one is asked for, and say where it is."""
+    if report is not None:
+        from optirank.report.pages import write_report
+
+        write_report(result, report, dated=dated, spell=in_flags)
+        echo(f"Report: {report}")
+
+
+def check_page(report: Path | None, dated: bool) -> None:
+    """Raise, before any work, where a page that is asked for cannot be written."""
+    if report is not None:
+        from optirank.report.pages import check_report
+
+        check_report()
+    elif dated:
+        raise ValueError("--dated is about the report: name one (--report PAGE.html)")
+
+
 def show_table(
     title: str,
     columns: Sequence[str],
     rows: Iterable[Sequence[object]],
     *,
-    err: bool = False,
+    whole: Sequence[str] = (),
 ) -> None:
-    """Print a table; markup is shown as text, and control characters are escaped."""
+    """Print a table; markup is shown as text, and control characters are escaped.
+
+    Numbers stand on the right and are never wrapped; of texts, ``whole`` names the
+    columns that are not wrapped either.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    def plain(cell: object, style: str = "") -> Text:
-        return Text(printable(str(cell)), style=style)
+    def plain(cell: str, style: str = "") -> Text:
+        return Text(printable(cell), style=style)
 
+    cells = [[str(cell) for cell in row] for row in rows]
     look = {"box": SIMPLE_HEAD, "pad_edge": False, "padding": (0, 0, 0, 1)}
     table = Table(title=plain(title, "table.title"), title_justify="left", **look)
-    for name in columns:
-        left = name in _TEXT or name in _WHOLE
-        whole = name in _WHOLE or name in _INTERVALS
-        look = {
-            "justify": "left" if left else "right",
-            "no_wrap": whole,
-            "overflow": "fold",
-        }
-        table.add_column(plain(name), **look)
-    for row in rows:
+    for place, name in enumerate(columns):
+        numbers = _are_numbers([row[place] for row in cells])
+        table.add_column(
+            plain(name),
+            justify="right" if numbers else "left",
+            no_wrap=numbers or name in whole,
+            overflow="fold",
+        )
+    for row in cells:
         table.add_row(*map(plain, row))
-    Console(stderr=err, highlight=False).print(table)
+    Console(highlight=False).print(table)
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    """Whether most of the cells that are filled are numbers."""
+    filled = [cell for cell in cells if cell not in ("", "-", "–")]
+    return 2 * sum(map(bool, map(_NUMBER.fullmatch, filled))) > len(filled)
 
 
 def show_performance(performance: Performance, title: str) -> None:

@@ -13,19 +13,23 @@ from optirank._util.flags import among
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
+    check_page,
     claimed_outputs,
     echo,
     file_or_stdout,
+    show_warnings,
+    tell,
     this_command,
     tidy,
     workers,
+    write_page,
 )
 from optirank.cli.options import OUTPUT, option
 from optirank.io.options import ReadOptions
 from optirank.workflow.options import DesignOptions
 
 if TYPE_CHECKING:
-    from optirank.workflow.design import DesignResult
+    from anndata import AnnData
 
 _JUDGE = "Options for another platform"
 
@@ -38,16 +42,16 @@ def design(
         Path,
         option("TABLE.csv", "The genes; - for stdout.", OUTPUT, "--out", "-o"),
     ],
-    query: Annotated[
+    test: Annotated[
         Path | None,
         option(
-            "QUERY",
+            "FILE",
             "Labelled samples of another platform: they judge the panel, and never "
             "choose it.",
             _JUDGE,
         ),
     ] = None,
-    query_label: Annotated[
+    test_label: Annotated[
         str | None,
         option("COLUMN", "Their classes; default: as --label.", _JUDGE),
     ] = None,
@@ -56,14 +60,15 @@ def design(
         option("MODEL", "Write the model that labels the assay.", OUTPUT, "--model"),
     ] = None,
     report: opt.Report = None,
+    dated: opt.Dated = False,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
     """Design a panel of genes for an assay, or score a list that somebody else made.
 
     The genes are chosen by their ranks among each other. Held-out samples tell how each
-    class will do, also when genes fail, on simulated platforms and with fewer counts; a
-    query tells it for another platform.
+    class will do, also when genes fail, on simulated platforms and with fewer counts;
+    test data tell it for another platform.
 
     Examples:
 
@@ -73,46 +78,41 @@ def design(
       optirank design ref.h5ad --label type --list draft.txt -o scored.csv
       optirank design ref.h5ad --label type --list draft.txt --genes 300 -o more.csv
       optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
-      optirank design ref.h5ad --label type --genes 50 --query spots.h5ad -o panel.csv
+      optirank design ref.h5ad --label type --genes 50 --test spots.h5ad -o panel.csv
     """
     with tidy():
         from optirank import save
         from optirank._util.files import replacing
+        from optirank.cli.design_words import summary
         from optirank.workflow.design import design as run
-        from optirank.workflow.design_words import summary
         from optirank.workflow.sources import open_sources
 
-        if query_label is not None and query is None:
-            raise ValueError(
-                "--query-label is about the query: name it (--query QUERY)"
-            )
+        if test_label is not None and test is None:
+            raise ValueError("--test-label is about test data: name them (--test FILE)")
         given = context.params
         lists = [*(given["include"] or ()), *(given["exclude"] or ())]
-        inputs = [*files, given["samples"], given["gene_list"], given["assay_genes"]]
-        inputs += [query, *(name for name in lists if name)]
+        inputs = [*files, given["samples"], given["gene_list"], given["query_genes"]]
+        inputs += [test, *(name for name in lists if name)]
         outputs = {"the panel": out, "the model": model, "the report": report}
         reading = opt.reading_options(context)
         label = given["label"]
         with ExitStack() as stack:
             stack.enter_context(claimed_outputs(outputs, inputs, force))
-            if report is not None:
-                from optirank.report.pages import check_report, write_report
-
-                check_report()
+            check_page(report, dated)
             target = stack.enter_context(file_or_stdout(out, ".csv"))
             opened = open_sources(files, label, given["batch"], **reading)
             data, source_column = stack.enter_context(opened)
-            judge = _open_query(stack, query, query_label or label, reading)
+            judges = _open_test(stack, test, test_label or label, reading)
             asked = _design_options(given, source_column, reading["genes_in"])
             bar = stack.enter_context(progress_bar("designing", lines=True))
             result = run(
                 data,
                 asked,
-                query=judge,
-                query_label=query_label,
+                test=judges,
+                test_label=test_label,
                 command=this_command(context, recorded=True),
                 source=", ".join(path.name for path in files),  # not where they lie
-                say=echo,
+                say=tell,
                 progress=bar.update,
             )
             if target is not None:
@@ -120,11 +120,13 @@ def design(
                     result.genes.to_csv(temporary, index=False, float_format="%.6g")
             if model is not None:
                 save(result.model, model, overwrite=True)
-            if report is not None:
-                write_report(result, report)
             for line in summary(result):
                 echo(line)
-            _show_outputs(result, outputs)
+            show_warnings(result)
+            echo(f"Panel:  {out}")
+            if model is not None:
+                echo(f"Model:  {model}")
+            write_page(result, report, dated)
 
 
 def _design_options(
@@ -140,8 +142,8 @@ def _design_options(
     values["exclude"] = gene_names_in(given["exclude"] or ())
     if given["gene_list"] is not None:
         values["gene_list"] = gene_names_in([_existing(Path(given["gene_list"]))])
-    if given["assay_genes"] is not None:
-        values["assay_genes"] = _assay_genes(Path(given["assay_genes"]), genes_in)
+    if given["query_genes"] is not None:
+        values["query_genes"] = _query_genes(Path(given["query_genes"]), genes_in)
     return among(DesignOptions, values)
 
 
@@ -151,8 +153,8 @@ def _existing(path: Path) -> str:
     return str(path)
 
 
-def _assay_genes(path: Path, genes_in: str | None) -> list[str]:
-    """Genes that an assay can measure, from a list or from data."""
+def _query_genes(path: Path, genes_in: str | None) -> list[str]:
+    """The genes of the data to be labelled later, from a list or from data."""
     from optirank.io.reading import check_path, is_table, read_gene_names
     from optirank.workflow.sources import gene_names_in
 
@@ -162,27 +164,18 @@ def _assay_genes(path: Path, genes_in: str | None) -> list[str]:
     return read_gene_names(path, genes_in)
 
 
-def _open_query(
-    stack: ExitStack, query: Path | None, label: str, reading: dict[str, Any]
-) -> Any:
+def _open_test(
+    stack: ExitStack, test: Path | None, label: str, reading: dict[str, Any]
+) -> AnnData | None:
     """The labelled samples of another platform, whose column is looked for at once."""
-    if query is None:
+    if test is None:
         return None
     from optirank.io.data import annotations_of, check_column
     from optirank.io.reading import is_table, open_file
 
     options = {}
-    if is_table(query):
+    if is_table(test):
         options = {"genes_in": reading["genes_in"], "annotations": [label]}
-    opened = stack.enter_context(open_file(query, **options))
-    check_column(annotations_of(opened), label, str(query))
+    opened = stack.enter_context(open_file(test, **options))
+    check_column(annotations_of(opened), label, str(test))
     return opened
-
-
-def _show_outputs(result: DesignResult, outputs: dict[str, Path | None]) -> None:
-    for warning in result.warnings:
-        echo(f"Warning: {warning}", err=True)
-    for what, path in outputs.items():
-        if path is not None:
-            title = what.removeprefix("the ").capitalize()
-            echo(f"{title + ':':<8}{path}")

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.files import replacing, write_text
 from optirank._util.flags import among
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
+    STDOUT,
+    check_page,
     claimed_outputs,
     echo,
+    file_or_stdout,
     remedies_for_missing_genes,
+    show_notes,
     show_performance,
     show_table,
     tidy,
+    write_page,
 )
-from optirank.cli.options import option
-from optirank.cli.predict import show_notes
+from optirank.cli.options import OUTPUT, option
 from optirank.io.options import ReadOptions
 from optirank.workflow.options import PredictOptions
+
+if TYPE_CHECKING:
+    from optirank.workflow.evaluate import Evaluation
+    from optirank.workflow.performance import Performance
+
+_OUT = (
+    "The table of classes (.csv), or all figures and tables (.json); - for stdout, "
+    "as .csv."
+)
 
 
 @opt.with_options(PredictOptions, ReadOptions, without=["clusters"])
@@ -47,7 +64,9 @@ def evaluate(
             None,
         ),
     ] = None,
+    out: Annotated[Path | None, option("FILE", _OUT, OUTPUT, "--out", "-o")] = None,
     report: opt.Report = None,
+    dated: opt.Dated = False,
     dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
@@ -65,19 +84,19 @@ def evaluate(
       optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns
       optirank evaluate x.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
       optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=t cell'
+      optirank evaluate x.h5ad -m m.optirank --label type -o figures.json
     """
     given = context.params
     inputs = [query, model, given["samples"], given["homologs"]]
-    with tidy(), claimed_outputs({"the report": report}, inputs, force):
-        from optirank._util.metrics import percent
+    outputs = {"the tables": out, "the report": report}
+    with tidy(), claimed_outputs(outputs, inputs, force):
         from optirank.io.cluster import cluster_at
         from optirank.io.reading import open_file
         from optirank.model import load
-        from optirank.report.pages import check_report, write_report
         from optirank.workflow.evaluate import evaluate_profiles
 
-        if report is not None:
-            check_report()
+        check_page(report, dated)
+        _check_format(out)
         shares = _shares(prevalence)
         names = _names(mapping)
         fitted = load(model)
@@ -102,29 +121,92 @@ def evaluate(
                 progress=bar.update,
                 cluster=cluster,
             )
-        show_notes(evaluation.labels)
-        judged = evaluation.performance
-        show_performance(judged, f"Labels against {label}")
-        table = judged.withholding
-        rows = [
-            (f"{target:.0%}", percent(share_given), percent(error))
-            for target, share_given, error in zip(
-                table["target_error"], table["given"], table["error"], strict=True
-            )
-        ]
-        show_table(
-            "Withholding below a confidence chosen with the true classes",
-            ("error at most", "labels given", "error"),
-            rows,
+        with ExitStack() as stack:
+            target = None
+            if out is not None:
+                target = stack.enter_context(file_or_stdout(out, ".csv"))
+            show_notes(evaluation)
+            _show_performance(evaluation.performance, label)
+            if target is not None:
+                _write_tables(evaluation, target)
+                echo(f"Tables: {out}")
+            write_page(evaluation, report, dated)
+
+
+def _show_performance(judged: Performance, label: str) -> None:
+    """Print the figures of each class, those of withholding, and the headline."""
+    from optirank._util.metrics import percent
+
+    show_performance(judged, f"Labels against {label}")
+    table = judged.withholding
+    rows = [
+        (f"{target:.0%}", percent(share_given), percent(error))
+        for target, share_given, error in zip(
+            table["target_error"], table["given"], table["error"], strict=True
         )
-        auc = "" if judged.auc != judged.auc else f", mean AUC {judged.auc:.3f}"
-        echo(
-            f"Balanced accuracy {judged.headline()}, {judged.n_right} of "
-            f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}"
+    ]
+    show_table(
+        "Withholding below a confidence chosen with the true classes",
+        ("error at most", "labels given", "error"),
+        rows,
+    )
+    auc = "" if judged.auc != judged.auc else f", mean AUC {judged.auc:.3f}"
+    echo(
+        f"Balanced accuracy {judged.headline()}, {judged.n_right} of "
+        f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}"
+    )
+
+
+def _check_format(out: Path | None) -> None:
+    """Refuse, before any work, a format that tables cannot be written in."""
+    if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):
+        raise ValueError(
+            f"{out}: the tables are written as .csv (that of the classes) or .json "
+            "(all): use such a name"
         )
-        if report is not None:
-            write_report(evaluation, report)
-            echo(f"Report: {report}")
+
+
+def _write_tables(evaluation: Evaluation, path: Path) -> None:
+    """Write the table of classes, or everything, as the name says."""
+    if path.suffix.lower() == ".json":
+        text = json.dumps(_plain(evaluation), indent=1, ensure_ascii=False)
+        write_text(path, f"{text}\n")
+        return
+    with replacing(path) as temporary:
+        table = evaluation.performance.per_class.rename_axis("class")
+        table.to_csv(temporary, float_format="%.6g")
+
+
+def _plain(evaluation: Evaluation) -> dict[str, Any]:
+    """Figures, tables and notes in the types that JSON has; what is NaN is null."""
+    import pandas as pd
+
+    judged = evaluation.performance
+    low, high = judged.interval
+    figures = {
+        "n_samples": judged.n_samples,
+        "n_right": judged.n_right,
+        "n_withheld": judged.n_withheld,
+        "balanced_accuracy": judged.balanced_accuracy,
+        "low": low,
+        "high": high,
+        "auc": judged.auc,
+    }
+    tables = {}
+    for name, table in evaluation.tables.items():
+        if not isinstance(table.index, pd.RangeIndex):
+            table = table.rename_axis("class").reset_index()
+        text = table.to_json(orient="records", double_precision=15)
+        tables[name] = json.loads(str(text))
+    return {
+        "query": Path(evaluation.source).name,
+        "label": evaluation.label,
+        **{name: None if share != share else share for name, share in figures.items()},
+        "unknown_classes": evaluation.unknown,
+        "warnings": evaluation.warnings,
+        "notes": evaluation.notes,
+        "tables": tables,
+    }
 
 
 def _names(items: list[str] | None) -> dict[str, str]:

@@ -19,11 +19,11 @@ from optirank.cli.common import (
     claimed_outputs,
     echo,
     file_or_stdout,
+    show_notes,
     show_table,
     tidy,
 )
 from optirank.cli.options import option
-from optirank.cli.predict import show_notes
 from optirank.io.options import ReadOptions
 from optirank.workflow.options import PredictOptions
 

@@ -49,7 +49,7 @@ def models(
                 continue
             rows.append(_row(known, model))
         columns = ("name", "tissue", "labels", "genes", "samples", "accuracy")
-        show_table("Models", columns, rows)
+        show_table("Models", columns, rows, whole=("name", "tissue"))
         echo("samples: those it was trained on")
         echo(
             "accuracy: balanced, in %, mean (lowest) over other data sets, or over "

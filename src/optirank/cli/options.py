@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from optirank._util.flags import FlaggedField, flagged_fields
-from optirank.cli.common import listed
+from optirank.cli.common import listed, use_flags
 from optirank.io.options import ReadOptions
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -52,6 +52,17 @@ class GroupedCommand(_PlainHelp, TyperCommand):
             "[OPTIONS]",
             *(str(argument.metavar or argument.name.upper()) for argument in arguments),
         ]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; messages name its options."""
+        use_flags(
+            {
+                str(parameter.name): parameter.opts[0]
+                for parameter in self.params
+                if parameter.param_type_name == "option"
+            }
+        )
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options by the heading they were given."""
@@ -113,6 +124,7 @@ Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
 Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
 ]
+Dated = Annotated[bool, option(None, "Show the date on the report.", OUTPUT, "--dated")]
 _DASK = (
     "A dask scheduler, such as tcp://host:8786, whose workers can read the same files."
 )

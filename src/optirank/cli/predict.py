@@ -13,12 +13,15 @@ from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
     STDOUT,
+    check_page,
     claimed_outputs,
     echo,
     file_or_stdout,
     remedies_for_missing_genes,
+    show_notes,
     show_table,
     tidy,
+    write_page,
 )
 from optirank.cli.options import option
 from optirank.io.options import ReadOptions
@@ -51,6 +54,7 @@ def predict(
         ),
     ] = False,
     report: opt.Report = None,
+    dated: opt.Dated = False,
     dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
@@ -88,10 +92,7 @@ def predict(
             outputs["the record of the labels"] = record_path(out)
         inputs = [*query, model, given["samples"], given["homologs"]]
         with claimed_outputs(outputs, inputs, force):
-            if report is not None:
-                from optirank.report.pages import check_report, write_report
-
-                check_report()
+            check_page(report, dated)
             fitted = load(model)
             with file_or_stdout(out, ".csv") as target:
                 with (
@@ -119,8 +120,7 @@ def predict(
                     f"confidence {labels.confidence.mean():.3f}, "
                     f"{counted(n_withheld, 'label', 'labels')} withheld"
                 )
-                if report is not None:
-                    echo(f"Report: {write_report(labels, report)}")
+                write_page(labels, report, dated)
 
 
 def _show_labels(labels: Labels) -> None:
@@ -141,11 +141,3 @@ def _show_labels(labels: Labels) -> None:
             strict=True,
         )
         show_table("Clusters", ("cluster", "samples", "label", "share"), lines)
-
-
-def show_notes(labels: Labels) -> None:
-    """Print warnings and notes to stderr."""
-    for alarm in labels.alarms:
-        echo(f"WARNING: {alarm}", err=True)
-    for note in labels.notes:
-        echo(f"note: {note}", err=True)

@@ -13,14 +13,18 @@ from optirank._util.names import valid_text
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
+    check_page,
     claimed_outputs,
     echo,
     file_or_stdout,
     show_performance,
     show_table,
+    show_warnings,
+    tell,
     this_command,
     tidy,
     workers,
+    write_page,
 )
 from optirank.cli.options import OUTPUT, option
 from optirank.io.options import ReadOptions
@@ -38,6 +42,7 @@ def train(
         Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")
     ],
     report: opt.Report = None,
+    dated: opt.Dated = False,
     dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
@@ -86,10 +91,7 @@ def train(
             ) as (data, source_column),
             cluster_at(dask) as cluster,
         ):
-            if report is not None:
-                from optirank.report.pages import check_report, write_report
-
-                check_report()
+            check_page(report, dated)
             asked = _training_options(given, source_column, reading["genes_in"])
             with progress_bar("training", lines=True) as bar:
                 result = run(
@@ -97,7 +99,7 @@ def train(
                     asked,
                     command=this_command(context, recorded=True),
                     source=", ".join(valid_text(path.name) for path in files),
-                    say=echo,
+                    say=tell,
                     progress=bar.update,
                     cluster=cluster,
                 )
@@ -105,17 +107,14 @@ def train(
             is_free = given["n_genes"] is None and given["gene_list"] is None
             show_sizes(result.curve, auto=is_free)
             show_performance(result.performance, "On held-out samples")
-            for warning in result.warnings:
-                echo(f"Warning: {warning}", err=True)
+            show_warnings(result)
             accuracy = result.performance.headline()
             echo(
                 f"Balanced accuracy of held-out samples {accuracy}, "
                 f"{result.model.n_genes} genes"
             )
             echo(f"Model:  {out}")
-            if report is not None:
-                write_report(result, report)
-                echo(f"Report: {report}")
+            write_page(result, report, dated)
 
 
 def _training_options(

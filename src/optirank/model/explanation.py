@@ -91,7 +91,7 @@ def explain(
     Parameters
     ----------
     model : the model.
-    sample : one sample: a series or a data frame of one row (its genes are found by
+    sample : one sample: an AnnData, a data frame or a series (its genes are found by
         name), or a row of values.
     genes : the names of the values, where they are not in ``sample``; None when they
         are the columns of the training data.
@@ -217,7 +217,9 @@ def _bound_sample(
     model: Model, sample: Any, genes: Iterable[str] | None
 ) -> tuple[Predictor, NDArray[np.float64]]:
     """The model over the columns of a sample, and the values of the panel's genes."""
-    if genes is None and hasattr(sample, "to_numpy"):
+    if genes is None and hasattr(sample, "var_names"):
+        genes, sample = sample.var_names, sample.X
+    elif genes is None and hasattr(sample, "to_numpy"):
         genes = sample.index if sample.ndim == 1 else sample.columns
     predictor = model.bind(genes)
     values = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)

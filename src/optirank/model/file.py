@@ -84,8 +84,9 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
 
     Parameters
     ----------
-    model : a Model, or a fitted PanelClassifier, OptirankClassifier,
-        OptirankClassifierCV, RankLogisticRegression or AnovaRankLogisticRegression.
+    model : a Model, the result of a training, or a fitted PanelClassifier,
+        OptirankClassifier, OptirankClassifierCV, RankLogisticRegression or
+        AnovaRankLogisticRegression.
     path : the file.
     overwrite : whether a file that exists may be replaced.
 
@@ -97,6 +98,7 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
         For anything that has no weights on ranks, such as SingleCellNetClassifier.
     """
     path = Path(path)
+    model = _within(model)
     to_save = model if isinstance(model, Model) else _of_estimator(model)
     if path.exists() and not overwrite:
         raise FileExistsError(
@@ -155,12 +157,17 @@ def load(path: str | os.PathLike[str]) -> Model:
 
 
 def as_model(model: Any) -> Model:
-    """A model, the one in a file or of a name, or that of a fitted estimator."""
-    if isinstance(model, Model):
-        return model
+    """A model; that of a result, in a file, of a name or of a fitted estimator."""
     if isinstance(model, str | os.PathLike):
         return load(model)
-    return Model.from_estimator(model)
+    model = _within(model)
+    return model if isinstance(model, Model) else Model.from_estimator(model)
+
+
+def _within(thing: Any) -> Any:
+    """The model of a result, such as that of a training; all else as it is."""
+    found = getattr(thing, "model", None)
+    return found if isinstance(found, Model) else thing
 
 
 def model_digest(model: Model) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from optirank.pl.axes import save_figure
 from optirank.pl.genes import panel, panel_weights
-from optirank.pl.labels import labels
+from optirank.pl.labels import labels, votes
 from optirank.pl.sizes import panel_sizes, selection_path
 from optirank.pl.truth import confusion, reliability, roc
 
@@ -23,6 +23,7 @@ __all__ = [
     "roc",
     "save_figure",
     "selection_path",
+    "votes",
 ]
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ROW = 0.21  # inches of a gene
 _LARGEST = 90.0  # area of the dot of a gene that all samples express, in points
 _DARK_FROM = 55.0  # per cent: cells on which writing is white
-_KINDS = {"query": ORANGE, "as it is": BLUE}  # other conditions are dark
+_KINDS = {"test": ORANGE, "as it is": BLUE}  # other conditions are dark
 MOST_GENES = 120  # in one figure: more cannot be looked through
 
 

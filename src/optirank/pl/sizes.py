@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 else:  # typing.get_type_hints works without importing them
     Axes = OptirankClassifierCV = Any
 
-_WIDE = (
-    20  # the ratio of the largest to the smallest size that needs a logarithmic axis
-)
+# The ratio of the largest to the smallest size that needs a logarithmic axis
+_WIDE = 20
 _LABEL = 0.1  # the width of a label of four digits, as a share of the axis
 
 
@@ -28,7 +27,7 @@ def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Ax
 
     Parameters
     ----------
-    model : a model of :func:`optirank.tl.train`, or the file of one
+    model : a model, the result of :func:`optirank.tl.train`, or the file of a model
     ax, show
         As in :func:`confusion`.
 

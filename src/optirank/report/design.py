@@ -58,10 +58,10 @@ def design_view(result: DesignResult) -> dict[str, Any]:
         "n_shown": min(n_genes, MOST_GENES),
         "additions": _together(result.additions),
         "idle": _together(result.idle),
-        "query": "" if result.query is None else Path(result.query.source).name,
+        "test": "" if result.test is None else Path(result.test.source).name,
         "left_out": result.left_out,
         "figures": _figures(result),
-        "notes": [note for note in result.notes if note not in result.warnings],
+        "notes": result.notes,
         "provenance": [],
     }
 
@@ -77,11 +77,11 @@ def _how(result: DesignResult) -> str:
 
 
 def _tiles(result: DesignResult) -> list[tuple[str, str]]:
-    """The figures that matter first: failing genes, platforms, the query, the
-    weakest class.
+    """The figures that matter first: failing genes, platforms, test data, the weakest
+    class.
     """
     table = result.conditions
-    wanted = [("failing", 0.3), ("platform", 2.0), ("query", None)]
+    wanted = [("failing", 0.3), ("platform", 2.0), ("test", None)]
     tiles = []
     for line in table.to_dict("records"):
         for kind, amount in wanted:
@@ -142,10 +142,10 @@ def _figures(result: DesignResult) -> dict[str, str]:
         figures["sizes"] = figure_image(
             lambda ax: draw_sizes(ax, result.training.curve), 6.6, 4.0
         )
-    if result.query is not None:
-        of_query = result.query.performance.confusion
-        figures["query"] = figure_image(
-            lambda ax: draw_confusion(ax, of_query),
-            *confusion_size(list(of_query.columns)),
+    if result.test is not None:
+        of_test = result.test.performance.confusion
+        figures["test"] = figure_image(
+            lambda ax: draw_confusion(ax, of_test),
+            *confusion_size(list(of_test.columns)),
         )
     return figures

@@ -38,7 +38,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         "title": f"Labels of {Path(labels.source).name}",
         "lead": f"{samples}, labelled by the {model_name(labels.model)}; {withheld} "
         "withheld.",
-        "warnings": [*labels.alarms, *mostly_withheld(labels)],
+        "warnings": [*labels.warnings, *mostly_withheld(labels)],
         "tiles": _tiles(labels, n_withheld, len(unused)),
         "figures": {"labels": figure},
         "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
@@ -66,7 +66,7 @@ def _tiles(labels: Labels, n_withheld: int, n_unused: int) -> list[tuple[str, st
         tiles.append(
             (
                 f"{n_changed:,} of {n_samples:,}",
-                "labels changed by learning from the query (--adapt)",
+                "labels changed by learning from the query (adapt=True)",
             )
         )
     tiles.append((f"{n_classes - n_unused} of {n_classes}", "classes among the labels"))
@@ -111,10 +111,10 @@ def advice(labels: Labels) -> list[tuple[str, str]]:
     lines = []
     withholds = "threshold" in labels.record or "target_error" in options
     if not withholds and can_show(model, _ADVISED_ERROR):
-        lines.append((f"--target-error {_ADVISED_ERROR}", "withholds doubtful labels"))
+        lines.append((f"target_error={_ADVISED_ERROR}", "withholds doubtful labels"))
     if model.panel.likeness is not None and "unknown_rate" not in options:
         lines.append(
-            ("--unknown-rate 0.01", "withholds those of some samples of unknown types")
+            ("unknown_rate=0.01", "withholds those of some samples of unknown types")
         )
     return lines
 

@@ -30,7 +30,7 @@ def sample_view(labels: Labels, explanation: Explanation) -> dict[str, Any]:
         "title": f"Sample {labels.names[0]}",
         "lead": f"Labelled by the {model_name(labels.model)}, from "
         f"{Path(labels.source).name}.",
-        "warnings": [*labels.alarms, *_withheld(reason, likely)],
+        "warnings": [*labels.warnings, *_withheld(reason, likely)],
         "tiles": _tiles(labels, explanation, withheld=bool(reason)),
         "probabilities": [
             {"name": row["class"], "probability": row["probability"]}

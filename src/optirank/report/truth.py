@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from optirank.workflow.performance import Performance
     from optirank.workflow.train import TrainingResult
 
-_WEAK = (
-    0.8  # sensitivity below which a class is marked: more than one in five is missed
-)
+# Sensitivity below which a class is marked: more than one in five is missed
+_WEAK = 0.8
 _SHOWN_GENES = 30  # a page of them
 _SHOWN_MISTAKES = 3
 
@@ -69,7 +68,7 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
         if has_curve
         else [],
         "finds_unknown": model.panel.likeness is not None,
-        "notes": [note for note in result.notes if note not in result.warnings],
+        "notes": result.notes,
         "provenance": [],
     }
 
@@ -90,7 +89,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         tiles.append((percent(trained), text))
     n_changed = result.labels.record.get("n_changed")
     if n_changed is not None:
-        text = f"of {len(result.labels.chosen):,} labels changed by --adapt"
+        text = f"of {len(result.labels.chosen):,} labels changed by adapt=True"
         tiles.append((f"{n_changed:,}", text))
     return _against_truth(judged, result.model) | {
         "title": f"Evaluation on {Path(result.source).name}",
@@ -98,7 +97,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         f"{result.label}, labelled by the {model_name(result.model)}.",
         "whose": "these",
         "warnings": [
-            *result.alarms,
+            *result.warnings,
             *mostly_withheld(result.labels),
             *_weak(judged),
         ],
@@ -192,12 +191,13 @@ def _withholds(model: Model) -> str:
     possible = [target for target in TARGETS if can_show(model, target)]
     if possible:
         return (
-            "The model withholds no label unless predict --target-error asks for it; "
-            f"its held-out samples can show an error of {percent(min(possible))}."
+            "The model withholds no label unless target_error= asks for it at "
+            "prediction; its held-out samples can show an error of "
+            f"{percent(min(possible))}."
         )
     return (
-        "The model withholds no label unless predict --threshold asks for it; it has "
-        "too few held-out samples to show an error."
+        "The model withholds no label unless threshold= asks for it at prediction; it "
+        "has too few held-out samples to show an error."
     )
 
 

@@ -3,8 +3,8 @@ it.
 
 The panel comes from the same search as that of a training. What an assay may do to it
 is then measured on held-out samples: genes that fail, other platforms, thinner counts
-(`optirank.panel.drills`). A query of the other platform may judge the panel; it never
-chooses it.
+(`optirank.panel.drills`). Labelled samples of another platform, the test data, may
+judge the panel; they never choose it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.gene_lists import excluded_genes, find_listed
 from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
+from optirank.workflow.results import Result
 from optirank.workflow.train import train_prepared
 from optirank.workflow.usable import included_genes
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
+    from optirank.model import Model
     from optirank.panel.additions import Additions
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared
@@ -96,7 +98,7 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DesignResult:
+class DesignResult(Result):
     """A panel, its model, and how it stands up to what an assay may do.
 
     Attributes
@@ -121,7 +123,7 @@ class DesignResult:
         For a list: the ten best genes more, with the accuracy that they would give.
     idle : DataFrame, optional
         For a list: genes that carry nothing, with the accuracy without them.
-    query : Evaluation, optional
+    test : Evaluation, optional
         Labelled samples of another platform.
     left_out : names of genes that were excluded.
     notes, warnings : sentences; those that need attention.
@@ -138,7 +140,7 @@ class DesignResult:
     warnings: list[str]
     additions: pd.DataFrame | None = None
     idle: pd.DataFrame | None = None
-    query: Evaluation | None = None
+    test: Evaluation | None = None
     n_required: int = 0
     options: DesignOptions = field(repr=False)
 
@@ -147,17 +149,30 @@ class DesignResult:
         return f"DesignResult: {len(self.genes)} genes {self.kind}, {accuracy}"
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The model that labels the assay."""
         return self.training.model
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name; ``additions`` and ``idle`` of a list alone."""
+        tables = {
+            "genes": self.genes,
+            "conditions": self.conditions,
+            "classes": self.classes,
+            "confusions": self.confusions,
+            "additions": self.additions,
+            "idle": self.idle,
+        }
+        return {name: table for name, table in tables.items() if table is not None}
 
 
 def design(
     data: AnnData | Sequence[AnnData],
     options: DesignOptions,
     *,
-    query: AnnData | None = None,
-    query_label: str | None = None,
+    test: AnnData | None = None,
+    test_label: str | None = None,
     command: str = "",
     source: str | None = None,
     say: Callable[[str], None] | None = None,
@@ -169,7 +184,7 @@ def design(
     ----------
     data : labelled profiles.
     options : what is asked for.
-    query, query_label : labelled samples of another platform, which judge the panel,
+    test, test_label : labelled samples of another platform, which judge the panel,
         and the column of their classes.
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
@@ -187,13 +202,13 @@ def design(
         result = _designed(
             data, options, command, source or source_of(data), tell, progress
         )
-        if query is not None:
-            result = _judged_by_query(result, query, query_label or options.label)
+        if test is not None:
+            result = _judged_by_test(result, test, test_label or options.label)
     except DataError:
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
-    tell([note for note in result.notes if note not in result.warnings])
+    tell(result.notes)
     return result
 
 
@@ -299,16 +314,16 @@ def _conclude(
     )
 
 
-def _judged_by_query(
-    result: DesignResult, query: AnnData, query_label: str
+def _judged_by_test(
+    result: DesignResult, test: AnnData, test_label: str
 ) -> DesignResult:
-    """The same with the labels of a query against its true classes."""
-    evaluation = evaluate_profiles(query, result.model, query_label)
+    """The same with the labels of other labelled samples against their classes."""
+    evaluation = evaluate_profiles(test, result.model, test_label)
     judged = evaluation.performance
     line = {
-        "kind": "query",
+        "kind": "test",
         "amount": np.nan,
-        "condition": f"query {Path(evaluation.source).name}",
+        "condition": f"test {Path(evaluation.source).name}",
         "balanced_accuracy": judged.balanced_accuracy,
         "low": judged.interval[0],
         "high": judged.interval[1],
@@ -318,14 +333,14 @@ def _judged_by_query(
     conditions = pd.concat([result.conditions, pd.DataFrame([line])], ignore_index=True)
     classes = result.classes.copy()
     sensitivity = judged.per_class["sensitivity"]
-    classes["query"] = sensitivity.reindex(classes.index.map(str)).to_numpy()
+    classes["test"] = sensitivity.reindex(classes.index.map(str)).to_numpy()
     return replace(
         result,
-        query=evaluation,
+        test=evaluation,
         conditions=conditions,
         classes=classes,
         notes=[*result.notes, *evaluation.notes],
-        warnings=[*result.warnings, *evaluation.alarms],
+        warnings=[*result.warnings, *evaluation.warnings],
     )
 
 
@@ -428,15 +443,15 @@ def _measured(
     names: Sequence[str], options: DesignOptions, source: str, notes: list[str]
 ) -> NDArray[np.bool_]:
     """Mask of the genes that the assay can measure."""
-    if options.assay_genes is None:
+    if options.query_genes is None:
         return np.ones(len(names), dtype=bool)
-    match = match_genes(names, [str(gene) for gene in options.assay_genes])
+    match = match_genes(names, [str(gene) for gene in options.query_genes])
     n_shared = int(match.present.sum())
     if n_shared < 2:
         raise DataError(
             f"{source} shares {n_shared} genes with those that the assay can measure: "
             f"it has genes such as {some(names, 3)}, those are "
-            f"{some(options.assay_genes, 3)}"
+            f"{some(options.query_genes, 3)}"
         )
     notes.append(
         f"{n_shared} of {len(names)} genes may be used: those that the assay can "

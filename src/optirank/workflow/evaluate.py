@@ -29,6 +29,7 @@ from optirank.workflow.performance import (
     wilson,
 )
 from optirank.workflow.predict import label_profiles
+from optirank.workflow.results import Result
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(Result):
     """How a model does on labelled samples.
 
     Attributes
@@ -73,9 +74,14 @@ class Evaluation:
         return self.labels.notes
 
     @property
-    def alarms(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Those that need attention."""
-        return self.labels.alarms
+        return self.labels.warnings
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Those of the performance, and ``samples``."""
+        return self.performance.tables | {"samples": self.samples}
 
 
 def evaluate_profiles(
@@ -226,7 +232,7 @@ def _compare_with_training(
     n_same = matching_fingerprints(adata, model, cluster)
     if n_same:
         n_known = len(model.card.fingerprints)
-        labels.alarms.append(
+        labels.warnings.append(
             f"{n_same} of {n_known} training samples that were looked for are among "
             "these samples: this is no test on independent data"
         )
@@ -247,7 +253,7 @@ def _compare_with_target(
     error = 1.0 - judged.n_right / judged.n_given
     low, high = wilson(error, judged.n_given)
     if math.isfinite(error) and error > target:
-        labels.alarms.append(
+        labels.warnings.append(
             f"asked for an error of {target:.1%}, found {error:.1%} (95 % interval "
             f"{float(low):.1%} to {float(high):.1%}) of the {judged.n_given} labels "
             "given"

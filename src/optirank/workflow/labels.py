@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import counted, some
+from optirank.workflow.results import Result
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -84,7 +85,7 @@ def label_table(
 
 
 @dataclass(frozen=True, repr=False)
-class Labels:
+class Labels(Result):
     """The labels of all samples of a query, and what there is to say about them.
 
     Attributes
@@ -97,7 +98,7 @@ class Labels:
     reasons : why the label of a sample is withheld; "" where it is given.
     confidence, probabilities : of each sample.
     notes : sentences for the reader.
-    alarms : those that need attention: the labels may be wrong as a whole.
+    warnings : those that need attention: the labels may be wrong as a whole.
     missing : genes of the panel that the query lacks.
     threshold : the confidence below which labels are withheld, if any.
     clusters : majority labels of clusters, where these were asked for.
@@ -115,7 +116,7 @@ class Labels:
     confidence: NDArray
     probabilities: NDArray
     notes: list[str]
-    alarms: list[str]
+    warnings: list[str]
     missing: tuple[str, ...]
     threshold: float | None = None
     clusters: Clusters | None = None
@@ -126,6 +127,17 @@ class Labels:
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())
         return f"Labels of {self.source}: {len(self.chosen)} samples: {counts}"
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """``samples``, one line per sample; ``labels``, one per label; ``clusters``."""
+        tables = {
+            "samples": self.table(),
+            "labels": label_table(self.labels, self.confidence, self.words[-1]),
+        }
+        if self.clusters is not None:
+            tables["clusters"] = self.clusters.table
+        return tables
 
     @property
     def words(self) -> NDArray:
@@ -199,6 +211,12 @@ class Labels:
         index = pd.Index(self.names, dtype=object)
         frame = pd.DataFrame(self.probabilities, index=index, columns=pd.Index(names))
         return columns, frame
+
+
+def own_columns(key: str) -> list[str]:
+    """The columns of ``obs`` that labels under a key may have."""
+    names = ("confidence", "withheld_because", "file", "cluster_label", "cluster_share")
+    return [key, *(f"{key}_{name}" for name in names)]
 
 
 def free_word(classes: Iterable, *words: str) -> str:

@@ -153,8 +153,8 @@ class TrainingOptions:
         _list_patterns(self)
         if self.method != "panel" and (self.include or n_genes != "auto"):
             raise ValueError(
-                f"method={self.method!r} chooses its genes itself: leave out include "
-                "and n_genes (--include, --genes), or use the panel method"
+                f"method={self.method!r} chooses its genes itself: leave out include= "
+                "and n_genes=, or use the panel method"
             )
 
     @property
@@ -169,8 +169,8 @@ class TrainingOptions:
 class DesignOptions:
     """What a user may ask of a design: the parameters of :func:`optirank.tl.design`.
 
-    ``assay_genes`` are the genes that the assay can measure; ``n_jobs`` are threads, -1
-    for all processors.
+    ``query_genes`` are those of the data to be labelled later, which the assay can
+    measure; ``n_jobs`` are threads, -1 for all processors.
     """
 
     label: Label
@@ -240,11 +240,11 @@ class DesignOptions:
             lowest=0,
         ),
     ] = 0
-    assay_genes: Annotated[
+    query_genes: Annotated[
         Sequence[str] | None,
         Flag(
-            metavar="FILE",
-            help="Genes that the assay can measure: a list, or data that have them.",
+            metavar="QUERY",
+            help="To be labelled later: use only its genes; a list of genes will do.",
             heading=_GENES,
             names=("--for",),
             typed=Path | None,
@@ -257,7 +257,7 @@ class DesignOptions:
         n_genes = self.n_genes
         is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
         if n_genes is not None and (not is_number or n_genes < 2):
-            raise ValueError(f"{n_genes!r} genes: give at least 2 (--genes, n_genes=)")
+            raise ValueError(f"{n_genes!r} genes: give at least 2 (n_genes=)")
         if self.per_class < 0:
             raise ValueError(f"{self.per_class} genes per class: give at least 0")
         low, high = self.min_mean, self.max_mean
@@ -268,7 +268,7 @@ class DesignOptions:
                 )
         if low is not None and high is not None and low > high:
             raise ValueError(
-                f"means from {low:g} to {high:g} (--min-mean, --max-mean) leave no "
+                f"means from {low:g} to {high:g} (min_mean=, max_mean=) leave no "
                 "gene: give the smaller one first"
             )
         _list_patterns(self)

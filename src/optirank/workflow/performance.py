@@ -114,6 +114,16 @@ class Performance:
         n_classes = len(self.classes)
         return "" if n_counted == n_classes else f"{n_counted} of {n_classes} classes"
 
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name."""
+        return {
+            "per_class": self.per_class,
+            "confusion": self.confusion,
+            "reliability": self.reliability,
+            "withholding": self.withholding,
+        }
+
     def headline(self) -> str:
         """The balanced accuracy with its interval, and what it leaves out."""
         low, high = self.interval

@@ -170,15 +170,24 @@ def explain_sample(
     """
     fitted = as_model(model)
     with open_file(path, known_genes=fitted.path_genes, **reading) as opened:
-        names = opened.obs_names
-        where = np.flatnonzero(names == sample)
-        if not len(where):
-            raise DataError(
-                f"{path} has no sample {sample!r}: there are {some(names, 5)}"
-            )
-        labels = label_profiles(opened, fitted, options, explained=int(where[0]))
+        row = sample_position(opened, sample)
+        labels = label_profiles(opened, fitted, options, explained=row)
     assert labels.explanation is not None
     return labels, labels.explanation
+
+
+def sample_position(adata: AnnData, sample: str | None) -> int:
+    """The position of a sample by its name; None for the only one there is."""
+    names = adata.obs_names.to_numpy().astype(str)
+    if sample is None and len(names) == 1:
+        return 0
+    where = np.flatnonzero(names == sample)
+    if sample is None or not len(where):
+        asked = "several samples" if sample is None else f"no sample {sample!r}"
+        raise DataError(
+            f"{source_of(adata)} has {asked}: name one, there are {some(names, 5)}"
+        )
+    return int(where[0])
 
 
 def label_profiles(
@@ -321,7 +330,7 @@ def _describe(
         confidence=decided.confidence,
         probabilities=decided.probabilities,
         notes=notes,
-        alarms=alarms,
+        warnings=alarms,
         missing=predictor.match.missing,
         threshold=decided.withholding.threshold,
         clusters=clusters,

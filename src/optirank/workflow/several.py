@@ -54,7 +54,7 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
         confidence=np.concatenate([part.confidence for part in parts]),
         probabilities=np.concatenate([part.probabilities for part in parts]),
         notes=_prefixed([part.notes for part in parts], names),
-        alarms=_prefixed([part.alarms for part in parts], names),
+        warnings=_prefixed([part.warnings for part in parts], names),
         missing=tuple(missing),
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         clusters=_clusters(parts, names),

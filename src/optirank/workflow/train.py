@@ -35,6 +35,7 @@ from optirank.workflow.operating import held_out_probabilities
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import FirstLook, Prepared, prepare
+from optirank.workflow.results import Result
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -51,7 +52,7 @@ _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TrainingResult:
+class TrainingResult(Result):
     """A trained model, how well it does on held-out samples, and how it came about.
 
     Attributes
@@ -67,7 +68,7 @@ class TrainingResult:
         ``standard_error``, ``chosen``.
     performance : Performance
         The tables of the held-out samples.
-    notes, warnings : what was left out or decided; those of them that need attention.
+    notes, warnings : what was left out or decided; what needs attention.
     fold_panels : dict of int to Panel
         The panels that labelled the held-out samples of each fold, where the method has
         them; weights of a class that the fold could not learn are NaN.
@@ -83,6 +84,12 @@ class TrainingResult:
 
     def __repr__(self) -> str:
         return f"TrainingResult: {self.model!r}, {self.performance.headline()}"
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Those of the performance, ``held_out`` and ``curve``."""
+        own = {"held_out": self.held_out, "curve": self.curve}
+        return self.performance.tables | own
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ def train(
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
-    notes.add(note for note in result.notes if note not in result.warnings)
+    notes.add(result.notes)
     return result
 
 
@@ -227,7 +234,7 @@ def _conclude(
     if looked.standardised:
         warnings.append(STANDARDISED)
     warnings += _warnings(judged, prepared)
-    notes = [*prepared.notes, *fitted.notes, *warnings]
+    notes = [*prepared.notes, *fitted.notes]
     card = _card(prepared, options, fitted, judged, curve)
     card = replace(
         card,
@@ -243,7 +250,7 @@ def _conclude(
         judged=judged_sources(held_out, options.batch, prepared.classes),
         command=command,
         source=str(source),
-        notes=tuple(notes),
+        notes=(*notes, *warnings),
     )
     model = Model(
         classes=prepared.classes,

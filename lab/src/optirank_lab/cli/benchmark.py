@@ -101,7 +101,12 @@ def list_(data: opt.Data = None, label: _Label = None) -> None:
                 for task in source.tasks
                 if task.paper == of_paper
             ]
-            show_table(title, ("task", "tissue", "data", "what"), rows)
+            show_table(
+                title,
+                ("task", "tissue", "data", "what"),
+                rows,
+                whole=("task", "tissue"),
+            )
         ready = sum(remedy is None for remedy in lacking.values())
         echo(f"{ready} of {len(source.tasks)} tasks are ready.")
         for remedy in dict.fromkeys(lacking.values()):
@@ -116,7 +121,12 @@ def _show_pairs(data: Path, label: str | None) -> None:
 
     pairs, unusable = find_pairs(data, label or LABEL)
     rows = [(task.name, task.tissue, task.shift) for task in pairs]
-    show_table("Pairs found in the folder", ("task", "tissue", "shift"), rows)
+    show_table(
+        "Pairs found in the folder",
+        ("task", "tissue", "shift"),
+        rows,
+        whole=("task", "tissue"),
+    )
     for name, reason in unusable.items():
         echo(f"{name}: {reason}")
 
@@ -374,7 +384,12 @@ def _show_curve(table: pd.DataFrame) -> None:
     )
     rows = [(str(method), *map(in_percent, row)) for method, row in wide.iterrows()]
     columns = ("method", *map(str, wide.columns))
-    show_table("Balanced accuracy (%) by genes, mean over tissues", columns, rows)
+    show_table(
+        "Balanced accuracy (%) by genes, mean over tissues",
+        columns,
+        rows,
+        whole=("method",),
+    )
     failed = table[table["note"].notna()]
     groups: Any = failed.groupby(["method", "note"])
     for (method, reason), rows_of_tool in groups:
@@ -471,4 +486,4 @@ def show_means(written: Written) -> None:
 def _show_frame(title: str, frame: pd.DataFrame) -> None:
     """Print a table of text."""
     columns = [str(name) for name in frame.columns]
-    show_table(title, columns, frame.itertuples(index=False))
+    show_table(title, columns, frame.itertuples(index=False), whole=("classifier",))

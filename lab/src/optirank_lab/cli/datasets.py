@@ -179,7 +179,7 @@ def check(
             for local in results
         ]
         columns = ("name", "samples", "genes", "classes", "values", "verdict")
-        show_table("Data sets", columns, rows)
+        show_table("Data sets", columns, rows, whole=("name",))
         for local in results:
             for text in (*local.errors, *local.notes):
                 echo(f"{local.name}: {text}")
@@ -202,7 +202,7 @@ def _show_registered(title: str, entries: list[Entry], present: set[str]) -> Non
         for entry in entries
     ]
     columns = ("name", "organism", "technology", "samples", "genes", "licence", "how")
-    show_table(title, columns, rows)
+    show_table(title, columns, rows, whole=("name",))
 
 
 def _show_local(local_sets: list[LocalSet], folder: Path) -> None:
@@ -222,7 +222,7 @@ def _show_local(local_sets: list[LocalSet], folder: Path) -> None:
         for local in local_sets
     ]
     columns = ("name", "platform", "samples", "genes", "classes", "licence")
-    show_table(f"In {folder}", columns, rows)
+    show_table(f"In {folder}", columns, rows, whole=("name",))
     for local in local_sets:
         if local.errors:
             echo(f"{local.name} cannot be used: {local.errors[0]}")

@@ -51,7 +51,7 @@ def _first_line(result: DesignResult) -> str:
 
 
 def _under_conditions(conditions: list[Record]) -> list[str]:
-    """A line per kind of condition, and one for the query."""
+    """A line per kind of condition, and one for the test data."""
     failing = _of_kind(conditions, "failing")
     lines = [_line("genes that fail", _joined(failing, "{:.0%}: {}"))]
     lowest = [
@@ -74,7 +74,7 @@ def _under_conditions(conditions: list[Record]) -> list[str]:
         lines.append(_line("counts thinned", ", ".join(thinned)))
     return lines + [
         _line(row["condition"], _with_interval(row))
-        for row in _of_kind(conditions, "query")
+        for row in _of_kind(conditions, "test")
     ]
 
 
