@@ -99,5 +99,12 @@ class ReadOptions:
             names=("--all-genes",),
         ),
     ] = False
+    invert: Annotated[
+        bool,
+        Flag(
+            help="Of the values of a table, less is more, such as Ct of qPCR.",
+            heading=_READING,
+        ),
+    ] = False
     known_genes: tuple[str, ...] = ()
     matrix_only: bool = False  # of AnnData: leave the table of the samples unread

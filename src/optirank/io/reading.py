@@ -66,14 +66,15 @@ def _open_table(path: Path, options: ReadOptions) -> Iterator[Contents]:
             gene_column=options.gene_column,
             drop_missing=options.drop_missing,
             any_scale=options.any_scale,
+            invert=options.invert,
             known_genes=options.known_genes,
         ),
     )
     yield Contents(matrix, pd.DataFrame(index=pd.Index(names, dtype=object)), obs)
 
 
-_TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing", "any_scale")
-TABLE = Format("table", (".csv", ".tsv", ".txt", ".tab"), _open_table, _TABLE_OPTIONS)
+_TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing", "any_scale", "invert")
+TABLE = Format("table", tables.SUFFIXES, _open_table, _TABLE_OPTIONS)
 PARQUET = Format("parquet", (".parquet",), _open_table, _TABLE_OPTIONS)
 
 FORMATS: dict[str, Format] = {
@@ -209,6 +210,7 @@ def _opened(
     with readable(path):
         names, others = gene_names_of(contents.var, gene_column, path)
         kept, notes = genes_among(names, contents.var)
+    notes = [*contents.obs.attrs.get("notes", ()), *notes]
     matrix = contents.matrix
     if kept is not None:
         matrix = ChosenColumns(matrix, kept)
@@ -310,12 +312,13 @@ def read_expression(
     table : which table of a SpatialData folder, or modality of a .h5mu file
     gene_column : a column of ``var`` instead of its index; "id" instead of the name for
         10x
-    genes_in : "rows" or "columns"; required for tables
+    genes_in : "rows" or "columns"; required for tables whose format does not say it
     annotations : columns of a table that hold no expression
     samples : a table about the samples (names first), joined to the annotations
     drop_missing : leave out the genes of a table that have missing values, instead of
         refusing it
     any_scale : accept genes of a table that look like clinical columns (age, IHC %)
+    invert : of the values of a table, less is more, such as Ct of qPCR
     known_genes : names that are genes, such as those of a model's panel, and therefore
         never taken for clinical columns
 

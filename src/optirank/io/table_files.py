@@ -12,7 +12,7 @@ import gzip
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -210,7 +210,7 @@ class ParquetTable:
     path: Path
     header: list[str]
     lines: np.ndarray
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
 
     @classmethod
     def open(cls, path: Path) -> ParquetTable:

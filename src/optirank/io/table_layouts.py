@@ -39,12 +39,13 @@ from optirank._util.names import some
 from optirank.io.data import DataError
 
 # Names of columns that describe genes, as they are without case, blanks and marks
-ABOUT_GENES = frozenset(
-    "entrezgeneid entrezid entrezgene entrez hugosymbol symbol genesymbol genename "
-    "geneid ensemblid ensemblgeneid ensembl genetype genebiotype biotype description "
-    "genedescription chr chrom chromosome start end strand length genelength "
-    "effectivelength efflength cytoband transcriptids".split()
-)
+ABOUT_GENES = frozenset((
+    "entrezgeneid", "entrezid", "entrezgene", "entrez", "hugosymbol", "symbol",
+    "genesymbol", "genename", "geneid", "ensemblid", "ensemblgeneid", "ensembl",
+    "genetype", "genebiotype", "biotype", "description", "genedescription", "chr",
+    "chrom", "chromosome", "start", "end", "strand", "length", "genelength",
+    "effectivelength", "efflength", "cytoband", "transcriptids",
+))  # fmt: skip
 _FEATURE_COUNTS = ["Geneid", "Chr", "Start", "End", "Strand", "Length"]
 # Headers of one sample's estimates: the program, and the column that is read
 _QUANTIFIED = {
@@ -78,6 +79,7 @@ class Layout:
     before: int = 0  # lines before the header
     after: int = 0  # lines after the header and before the values
     has_header: bool = True
+    n_about: int = 0  # columns about genes after their names, whatever they are called
     genes_in: str | None = None
     no_genes: str | None = None  # how names begin that are no genes
     counted: str | None = None  # the one column that is read, of one sample's file
@@ -139,17 +141,15 @@ def _gct(path: Path, version: str, lines: Iterator[str]) -> Layout:
     for line in islice(lines, n_obs):
         name, *values = _fields(line, "\t")
         obs[name] = values[n_about:]
-    header = _about(header, n_about)
-    return Layout("GCT", header, before=2, after=n_obs, genes_in="rows", obs=obs)
-
-
-def _about(header: list[str], n_about: int) -> list[str]:
-    """A header whose first columns, after the names, are known to be about genes."""
-    named = [
-        name if describes_genes(name) else f"{name} description"
-        for name in header[1 : 1 + n_about]
-    ]
-    return [header[0], *named, *header[1 + n_about :]]
+    return Layout(
+        "GCT",
+        header,
+        before=2,
+        after=n_obs,
+        n_about=n_about,
+        genes_in="rows",
+        obs=obs,
+    )
 
 
 def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
@@ -157,7 +157,9 @@ def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
     about: list[list[str]] = []
     supplements = []
     platform = ""
-    for number, line in enumerate(lines):
+    before = 0
+    for line in lines:
+        before += 1
         if line.startswith(TABLE_BEGIN):
             break
         name, *values = _fields(line, "\t") or [""]
@@ -182,7 +184,7 @@ def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
     return Layout(
         "GEO series matrix",
         header,
-        before=number + 1,
+        before=before,
         genes_in="rows",
         no_genes=TABLE_END,
         platform=platform,
@@ -246,7 +248,9 @@ def _with_header(path: Path, first: str, lines: Iterator[str]) -> Layout:
     separator = separator_of(first, path)
     reader = csv.reader(chain([first], lines), delimiter=separator)
     header = _whole_header(next(reader, []), reader)
-    return _known_header(path, Layout(header=header, before=before, separator=separator))
+    return _known_header(
+        path, Layout(header=header, before=before, separator=separator)
+    )
 
 
 def _whole_header(header: list[str], lines: Iterable[list[str]]) -> list[str]:
@@ -263,7 +267,10 @@ def _known_header(path: Path, layout: Layout) -> Layout:
     header = layout.header
     program, counted = _QUANTIFIED.get(tuple(header), ("", ""))
     if program:
-        names = [header[0], *(sample_of(path) if n == counted else n for n in header[1:])]
+        names = [
+            header[0],
+            *(sample_of(path) if n == counted else n for n in header[1:]),
+        ]
         return replace(
             layout,
             format=program,
