@@ -240,6 +240,7 @@ def annotate(
     from optirank._util.flags import among
     from optirank.io.objects import check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
+    from optirank.workflow.labels import outdated
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles
 
@@ -264,6 +265,8 @@ def annotate(
         return labels.table().set_index("sample")
     result: Any = adata.copy() if copy else adata
     columns, probabilities = labels.fields(key_added)
+    for name in outdated(key_added, result.obs, columns):
+        del result.obs[name]
     for name, values in columns.items():
         result.obs[name] = values
     probabilities.index = result.obs_names

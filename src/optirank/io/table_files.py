@@ -175,7 +175,8 @@ class TextTable:
         if self.layout.no_genes is None:
             return frame
         names = frame[0].astype(str)
-        return frame[~names.str.startswith(self.layout.no_genes)].reset_index(drop=True)
+        is_gene = ~names.str.startswith(self.layout.no_genes)
+        return frame.loc[is_gene].reset_index(drop=True)
 
     def _wide_numbers(self, columns: Sequence[int]) -> pd.DataFrame:
         """Many columns of a wide table, line by line: far faster than column

@@ -118,7 +118,8 @@ def _empty_columns(table: Table) -> list[int]:
     if not unnamed:
         return []
     values = table.read([0, *unnamed])
-    return [k for k in unnamed if values[k].isin(["", None, np.nan]).all()]
+    is_empty = values.isin(["", None, np.nan]).to_numpy()[:, 1:].all(axis=0)
+    return [k for k, empty in zip(unnamed, is_empty, strict=True) if empty]
 
 
 def _genes_in_rows(

@@ -83,6 +83,10 @@ def label_table(
     return table.iloc[np.lexsort((-sizes, table.index == withheld))]
 
 
+# All columns that `Labels.further` may have, save that which the data have themselves
+FURTHER = ("withheld_because", "file", "cluster_label", "cluster_share")
+
+
 @dataclass(frozen=True, repr=False)
 class Labels:
     """The labels of all samples of a query, and what there is to say about them.
@@ -199,6 +203,12 @@ class Labels:
         index = pd.Index(self.names, dtype=object)
         frame = pd.DataFrame(self.probabilities, index=index, columns=pd.Index(names))
         return columns, frame
+
+
+def outdated(key: str, present: Iterable[str], written: Iterable[str]) -> list[str]:
+    """Columns under a key that an earlier annotation left, and that are not written."""
+    left = {f"{key}_{name}" for name in FURTHER}.intersection(present)
+    return sorted(left.difference(written))
 
 
 def free_word(classes: Iterable, *words: str) -> str:
