@@ -250,6 +250,8 @@ class CompressedRows:
         else:
             data, indices, kept = self._chosen(entries)
             pointers = np.searchsorted(kept, pointers)
+        if data.dtype == np.float16:  # which SciPy's sparse matrices do not add
+            data = data.astype(np.float32)
         block = csr_matrix(
             (data, indices, pointers), shape=(len(pointers) - 1, self.shape[1])
         )
