@@ -268,3 +268,19 @@ def test_cycles_are_inverted_and_the_undetermined_ones_are_lowest(tmp_path):
     read = read_expression(path, genes_in="columns", invert=True)
     np.testing.assert_array_equal(read.X, [[16.5, 1, 0], [15.5, 14.5, 6.5]])
     assert "are inverted" in notes_of(path, genes_in="columns", invert=True)
+
+
+def test_values_that_may_be_cycles_are_pointed_out(tmp_path, caplog):
+    values = np.random.default_rng(0).normal(26, 4, (8, 12)).clip(12, 40).round(2)
+    frame = pd.DataFrame(values, columns=[f"G{k}" for k in range(12)])
+    frame.to_csv(tmp_path / "ct.csv", index_label="sample")
+    read_expression(tmp_path / "ct.csv", genes_in="columns", invert=True)
+    assert caplog.text == ""
+    read_expression(tmp_path / "ct.csv", genes_in="columns")
+    assert "as those of Ct (qPCR)" in caplog.text
+    caplog.clear()
+    (frame - 14).to_csv(tmp_path / "array.csv", index_label="sample")  # logarithms
+    frame.round().to_csv(tmp_path / "counts.csv", index_label="sample")
+    for name in ("array.csv", "counts.csv"):
+        read_expression(tmp_path / name, genes_in="columns", any_scale=False)
+    assert caplog.text == ""

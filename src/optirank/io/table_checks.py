@@ -46,6 +46,7 @@ _FEWEST_SAMPLES = 5  # of fewer, whole numbers among logarithms are often chance
 # the log2 of a million
 _FACTOR = 3.0
 _HIGHEST_MEDIAN = 20.0
+_FEWEST_CYCLES = 5.0  # no gene is detected earlier by qPCR
 
 
 def numbers_of(
@@ -245,6 +246,25 @@ def refuse_clinical(
         f"{path}: the {where} {some(names)} look like clinical data among the genes "
         f"(by their name, or by values unlike those of the others): {remedy}; if they "
         "are genes, say so (any_scale=True, --all-genes)"
+    )
+
+
+def warn_of_cycles(values: np.ndarray, path: Path) -> None:
+    """Warn of values that may be Ct of qPCR: 5 to 50, mostly above any logarithm."""
+    if value_scale(values) != "log" or values.min() < _FEWEST_CYCLES:
+        return
+    if np.median(values) > _HIGHEST_MEDIAN:
+        _warn_of_cycles(path)
+
+
+@functools.cache  # as above
+def _warn_of_cycles(path: Path) -> None:
+    logger.warning(
+        "%s: half of the values are above %g and none above 50, as those of Ct (qPCR), "
+        "of which less is more: labels would be reversed; if they are, say so "
+        "(invert=, --invert)",
+        path,
+        _HIGHEST_MEDIAN,
     )
 
 

@@ -273,6 +273,8 @@ class TableMatrix:
             table_checks.refuse_clinical(
                 values, genes, options.known_genes, path, str(options.genes_in)
             )
+            if not options.invert:
+                table_checks.warn_of_cycles(values, path)
 
 
 def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
