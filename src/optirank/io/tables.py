@@ -117,9 +117,8 @@ def _empty_columns(table: Table) -> list[int]:
     unnamed = [k for k, name in enumerate(table.header) if k and not name.strip()]
     if not unnamed:
         return []
-    values = table.read([0, *unnamed])
-    is_empty = values.isin(["", None, np.nan]).to_numpy()[:, 1:].all(axis=0)
-    return [k for k, empty in zip(unnamed, is_empty, strict=True) if empty]
+    values = table.read([0, *unnamed]).isin(["", None, np.nan]).to_numpy()[:, 1:]
+    return [k for place, k in enumerate(unnamed) if values[:, place].all()]
 
 
 def _genes_in_rows(
