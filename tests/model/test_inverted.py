@@ -5,6 +5,7 @@ from __future__ import annotations
 import anndata
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 import optirank
 from optirank.model.likeness import looks_inverted
@@ -21,7 +22,7 @@ def test_negated_values_of_a_real_query_look_inverted(reference, query, data_fol
     given = anndata.read_h5ad(data_folder / f"{query}.h5ad")
     predictor = model.bind(given.var_names)
     profiles = predictor.likeness_score.profiles[:, predictor.match.present]
-    X = np.asarray(given.X)
+    X = csr_matrix(given.X).toarray()
     labels = given.obs["cell_type"].astype(str).to_numpy()
 
     def found(values):
