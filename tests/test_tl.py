@@ -24,8 +24,11 @@ from example_model import (
     trained_example,
 )
 from optirank.datasets import DataError
+from optirank.io.reading import profiles_of
 from optirank.model import MissingGenesError, save
+from optirank.workflow.labels import FURTHER
 from optirank.workflow.options import DesignOptions, PredictOptions, TrainingOptions
+from optirank.workflow.predict import label_profiles, predict_file
 
 
 @pytest.fixture
@@ -231,6 +234,26 @@ def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, 
         "optirank_cluster_label"
     ].nunique()
     assert (labels == 1).all()
+
+
+def test_columns_that_are_not_written_again_are_removed(model, adata, tmp_path):
+    optirank.tl.annotate(adata, model, clusters="leiden")
+    adata.obs["optirank_mine"] = 1
+    adata.write_h5ad(tmp_path / "query.h5ad")
+    optirank.tl.annotate(adata, model)
+    left = [name for name in adata.obs if name.startswith("optirank")]
+    plain = ["", "_confidence", "_mine", "_withheld_because"]
+    assert sorted(left) == [f"optirank{name}" for name in plain]
+    labels = label_profiles(
+        profiles_of(adata), model, PredictOptions(clusters="leiden")
+    )
+    labels = replace(labels, files=np.full(len(labels.names), "query.h5ad"))
+    assert set(labels.further()) == {*FURTHER, "cluster"}
+    predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad")
+    written = anndata.read_h5ad(tmp_path / "out.h5ad").obs
+    assert sorted(name for name in written if name.startswith("optirank")) == sorted(
+        left
+    )
 
 
 def test_a_column_with_the_model_s_names_is_used_with_a_note(model, adata):

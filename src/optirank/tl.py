@@ -330,7 +330,7 @@ def annotate(
     """
     from optirank.io.objects import anndata_of, check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
-    from optirank.workflow.labels import own_columns
+    from optirank.workflow.labels import outdated
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles
 
@@ -363,9 +363,8 @@ def annotate(
     labels = label_profiles(profiles, as_model(model), options)
     if target is not None:
         columns, probabilities = labels.fields(key_added)
-        if key_added in target.uns:  # columns of other labels under this key
-            former = own_columns(key_added)
-            target.obs = target.obs.drop(columns=former, errors="ignore")
+        for name in outdated(key_added, target.obs, columns):
+            del target.obs[name]
         for name, values in columns.items():
             target.obs[name] = values
         probabilities.index = target.obs_names

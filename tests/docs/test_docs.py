@@ -154,6 +154,15 @@ def test_few_blocks_are_not_run() -> None:
     assert len(left_out) <= 0.2 * len(blocks), left_out
 
 
+def test_lines_of_r_keep_one_sample_a_matrix() -> None:
+    """R makes a matrix of one column a vector, where Rscript is not there to tell."""
+    page = next(page for page in PAGES if page.name == "r.md")
+    code = "".join(block.code for block in read_blocks(page) if block.language == "r")
+    chosen = re.findall(r"\w\[[^\[\]]*,[^\[\]]*\]", code.replace('"', ""))
+    assert len(chosen) >= 3
+    assert [text for text in chosen if "drop = FALSE" not in text] == []
+
+
 def test_shown_output_is_compared() -> None:
     text = "```bash\nx\n```\n\n```text\nfound 96.0 % of 12 cells\n...\n```\n"
     shown = expected_output(find_blocks(text, "page.md"), 0)

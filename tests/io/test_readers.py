@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import anndata
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -417,6 +418,29 @@ def test_raw_of_a_file_is_read_if_asked_for_and_its_genes_are_known(data, tmp_pa
         assert raw_genes(opened) == data.var_names.tolist()
     raw = read_expression(tmp_path / "raw.h5ad", use_raw=True)
     np.testing.assert_array_equal(dense(raw.X), dense(data.X))
+
+
+@pytest.mark.parametrize("storage", ["csr", "csc", "dense"])
+def test_values_of_half_precision_are_added_like_any(data, storage, tmp_path):
+    path = tmp_path / "half.h5ad"
+    to_anndata(data, storage).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        name = "X" if storage == "dense" else "X/data"
+        half, attributes = file[name][...].astype(np.float16), dict(file[name].attrs)
+        del file[name]
+        file.create_dataset(name, data=half).attrs.update(attributes)
+    read = read_expression(path)
+    assert_equal(read, data)
+    totals = np.asarray(read.X.sum(axis=0, dtype=np.float64)).ravel()
+    np.testing.assert_array_equal(totals, dense(data.X).sum(axis=0))
+
+
+def test_labels_are_the_same_class_however_their_accents_are_stored(tmp_path):
+    one, two = "M\u00fcller", "Mu\u0308ller"  # composed, and a u with its dots apart
+    path = tmp_path / "t.csv"
+    path.write_text(f"s,type,A\nx,{one},1\ny,{two},2\n", encoding="utf-8")
+    read = read_expression(path, genes_in="columns", label="type")
+    assert read.labels("type").tolist() == [one, one]
 
 
 def test_panel_genes_of_a_very_wide_table_are_read_alone(tmp_path):

@@ -106,6 +106,19 @@ def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
     assert not any("held-out accuracy" in note for note in unknown)
 
 
+def test_missing_genes_of_much_weight_are_said_whatever_held_out_samples_tell():
+    model = make_panel(n_genes=10, sizes=(10,))
+    panel = model.panels[10]
+    coef = panel.coef.copy()
+    coef[:, :4] *= 100
+    model = replace(model, panels={10: replace(panel, coef=coef)})
+    model = with_missing(model, {10: ((0.0, 0.95), (0.5, 0.95))})
+    (missing, weight) = model.bind(gene_names(10)[4:]).notes()
+    assert missing.startswith("4 of 10 genes are missing")
+    assert "40% of the panel and have 9" in weight
+    assert len(model.bind(gene_names(10)[:6]).notes()) == 1
+
+
 def test_an_accuracy_nearer_to_guessing_than_to_the_whole_is_an_alarm():
     model = make_panel(n_genes=10, sizes=(10,))
     guessing = 1 / len(model.classes)

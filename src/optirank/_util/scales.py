@@ -58,6 +58,20 @@ def log_values(X: Any, scale: str) -> Any:
     return np.sign(values) * np.log1p(np.abs(values))
 
 
+def inverted(values: np.ndarray) -> np.ndarray:
+    """Values of which less is more, such as Ct of qPCR, the other way round.
+
+    The highest value becomes 0, and infinite ones, of genes that were not detected, are
+    0 below all others, which become at least 1.
+    """
+    undetected = np.isposinf(values)
+    detected = values[np.isfinite(values)]
+    if not detected.size:
+        return np.where(undetected, 0.0, values)
+    highest = detected.max() + float(undetected.any())
+    return np.where(undetected, 0.0, highest - values)
+
+
 def per_ten_thousand(X: Any, scale: str) -> Any:
     """Values per 10,000 of the sample's total, as counts of cells are often given.
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -302,12 +303,19 @@ def duplicates(names: Iterable[str]) -> list[str]:
 
 
 def text_column(obs: pd.DataFrame, column: str, source: str) -> pd.Series:
-    """Return a column of annotations as text, missing values as NaN."""
+    """Return a column of annotations as text, missing values as NaN.
+
+    Letters with accents are single characters (NFC), however a file writes them: the
+    same label is the same class.
+    """
     import pandas as pd
 
     check_column(obs, column, source)
     values = obs[column].astype(object)
-    text = [np.nan if pd.isna(value) else str(value) for value in values]
+    text = [
+        np.nan if pd.isna(value) else unicodedata.normalize("NFC", str(value))
+        for value in values
+    ]
     return pd.Series(text, index=obs.index, name=column, dtype=object)
 
 

@@ -99,4 +99,11 @@ class ReadOptions:
             names=("--all-genes",),
         ),
     ] = False
+    invert: Annotated[
+        bool,
+        Flag(
+            help="Of the values of a table, less is more, such as Ct of qPCR.",
+            heading=_READING,
+        ),
+    ] = False
     known_genes: tuple[str, ...] = ()

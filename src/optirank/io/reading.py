@@ -73,6 +73,7 @@ def _open_table(path: Path, options: ReadOptions) -> Iterator[AnnData]:
             gene_column=options.gene_column,
             drop_missing=options.drop_missing,
             any_scale=options.any_scale,
+            invert=options.invert,
             known_genes=options.known_genes,
         ),
     )
@@ -80,8 +81,8 @@ def _open_table(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     yield make_profiles(matrix, obs, var, str(path))
 
 
-_TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing", "any_scale")
-TABLE = Format("table", (".csv", ".tsv", ".txt", ".tab"), _open_table, _TABLE_OPTIONS)
+_TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing", "any_scale", "invert")
+TABLE = Format("table", tables.SUFFIXES, _open_table, _TABLE_OPTIONS)
 PARQUET = Format("parquet", (".parquet",), _open_table, _TABLE_OPTIONS)
 
 FORMATS: dict[str, Format] = {
@@ -236,6 +237,7 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     with readable(path):
         names, _ = gene_names_of(var, gene_column, path)
         kept, notes = genes_among(names, var)
+    notes = [*obs.attrs.get("notes", ()), *notes]
     if options.samples is not None:
         obs, named = tables.join_annotations(obs, [Path(options.samples)], str(path))
         if not named.all():
@@ -293,12 +295,13 @@ def read_expression(
     table : which table of a SpatialData folder, or modality of a .h5mu file
     gene_column : a column of ``var`` instead of its index; "id" instead of the name for
         10x
-    genes_in : "rows" or "columns"; required for tables
+    genes_in : "rows" or "columns"; required for tables whose format does not say it
     annotations : columns of a table that hold no expression
     samples : a table about the samples (names first), joined to the annotations
     drop_missing : leave out the genes of a table that have missing values, instead of
         refusing it
     any_scale : accept genes of a table that look like clinical columns (age, IHC %)
+    invert : of the values of a table, less is more, such as Ct of qPCR
     known_genes : names that are genes, such as those of a model's panel, and therefore
         never taken for clinical columns
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank._util.scales import value_scale
-from optirank.io.data import DataError
+from optirank.io.data import DataError, duplicates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger("optirank.datasets")
 
 _MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
+_UNDETECTED = ("undetermined", "undet", "undetected", "no ct", "nd")
+# Numbers that stand for missing values; no expression value is as low as -99
+_CODES = (-9.0, -99.0, -999.0, -9999.0, -99999.0)
+# Probes of Affymetrix (also gene arrays), Illumina and Agilent
+_PROBE = re.compile(
+    r"(AFFX-.+|\d+(_[a-z]+)*_at|\d{7,8}|TC\w{6,}\.hg\.\d+|ILMN_\d+|A_\d\d_P\d+)"
+)
 # Words of clinical columns; no gene has such a symbol
 _CLINICAL = re.compile(
     r"(^|[\W_])(age|ihc|percent|pct|bmi|weight|height|size|score|stage|grade|status|"
@@ -39,15 +46,22 @@ _FEWEST_SAMPLES = 5  # of fewer, whole numbers among logarithms are often chance
 # the log2 of a million
 _FACTOR = 3.0
 _HIGHEST_MEDIAN = 20.0
+_FEWEST_CYCLES = 5.0  # no gene is detected earlier by qPCR
 
 
 def numbers_of(
-    frame: pd.DataFrame, columns: list[int], header: list[str], path: Path
+    frame: pd.DataFrame,
+    columns: list[int],
+    header: list[str],
+    path: Path,
+    *,
+    cycles: bool = False,
 ) -> np.ndarray:
     """The columns as numbers, NaN where a value is missing; words are refused.
 
     ``frame`` has the names of the lines in column 0; its columns are positions in
-    ``header``.
+    ``header``. With ``cycles`` the values are Ct of qPCR, where "Undetermined" is
+    infinite.
     """
     import pandas as pd
 
@@ -56,6 +70,8 @@ def numbers_of(
         if frame[k].dtype.kind in "iuf":
             continue
         text = frame[k].astype(str).str.strip()
+        if cycles:
+            text = text.where(~text.str.lower().isin(_UNDETECTED), "inf")
         parsed[k] = pd.to_numeric(text, errors="coerce")
         wrong = (parsed[k].isna() & ~text.str.lower().isin(_MISSING)).to_numpy()
         if wrong.any():
@@ -71,7 +87,12 @@ def _refuse_words(
 ) -> None:
     row = int(np.flatnonzero(wrong)[0])
     remedy = "correct it"
-    if wrong.all():
+    if str(frame[column].iloc[row]).strip().lower() in _UNDETECTED:
+        remedy = (
+            "if these are Ct values of qPCR, of which less is more, say so (invert=, "
+            "--invert)"
+        )
+    elif wrong.all():
         remedy = (
             "if that column describes the lines, name it (annotations=, --annotations)"
         )
@@ -80,6 +101,34 @@ def _refuse_words(
         f"column {header[column]!r} holds {frame[column].iloc[row]!r}, which is not a "
         f"number: {remedy}"
     )
+
+
+def missing_code(values: np.ndarray) -> float | None:
+    """The number that stands for missing values, such as -999; None where none does.
+
+    That is the lowest value: -9, -99, -999 and so on, where no other value is negative,
+    or where it is -99 or less and no other is below a third of it. Among whole numbers,
+    as counts are, -1 is one too.
+    """
+    code = float(np.min(values, where=np.isfinite(values), initial=0.0))
+    if not code < 0:
+        return None
+    others = values[(values != code) & np.isfinite(values)]
+    lowest = float(others.min()) if others.size else 0.0
+    if code in _CODES and (lowest >= 0 or (code <= -99 and lowest > code / 3)):
+        return code
+    if code == -1 and lowest >= 0 and not np.any(others % 1):
+        return code
+    return None
+
+
+def repeated_samples(names: Iterable[str]) -> list[str]:
+    """A note on names that several samples have."""
+    repeated = duplicates(names)
+    if not repeated:
+        return []
+    what = counted(len(repeated), "sample name occurs", "sample names occur")
+    return [f"{what} more than once: {some(repeated)}"]
 
 
 def complete_genes(values: np.ndarray, path: Path) -> np.ndarray:
@@ -93,9 +142,16 @@ def complete_genes(values: np.ndarray, path: Path) -> np.ndarray:
 
 
 def refuse_missing(
-    values: np.ndarray, genes: np.ndarray, samples: np.ndarray, path: Path
+    values: np.ndarray,
+    genes: np.ndarray,
+    samples: np.ndarray,
+    path: Path,
+    code: float | None = None,
 ) -> None:
-    """Refuse missing and infinite values, with the names of all their genes."""
+    """Refuse missing and infinite values, with the names of all their genes.
+
+    ``code`` is a number that stands for missing values.
+    """
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return
     missing = ~np.isfinite(values)
@@ -104,11 +160,17 @@ def refuse_missing(
     in_sample = missing.any(axis=1)
     first = samples[int(np.flatnonzero(in_sample)[0])]
     verb = "has" if len(named) == 1 else "have"
+    coded = "" if code is None else f" ({code:g} stands for a missing one)"
     raise DataError(
         f"{path}: {len(named)} of {len(genes)} genes {verb} missing or infinite "
-        f"values, in {int(in_sample.sum())} of {len(samples)} samples (first "
+        f"values{coded}, in {int(in_sample.sum())} of {len(samples)} samples (first "
         f"{first!r}): {some(named, 20)}; fill them in, or leave these genes out "
         "(drop_missing=True, --drop-missing-genes)"
+        + (
+            ""
+            if code is None
+            else "; if it is a value, say so (any_scale=True, --all-genes)"
+        )
     )
 
 
@@ -117,6 +179,31 @@ def warn_of_dates(genes: Iterable[str], path: Path) -> None:
     dates = tuple(name for name in genes if _DATE.fullmatch(str(name)))
     if dates:
         _warn_of_dates(dates, path)
+
+
+def warn_of_probes(
+    genes: np.ndarray, known: Iterable[str], path: Path, platform: str
+) -> None:
+    """Warn of probes of arrays, save where a model knows some of them."""
+    found = [bool(_PROBE.fullmatch(str(name))) for name in genes]
+    if 2 * sum(found) <= len(found) or len(found) < _MANY:
+        return
+    if set(known).isdisjoint(genes):
+        _warn_of_probes(tuple(map(str, genes[:3])), path, platform)
+
+
+@functools.cache  # as above
+def _warn_of_probes(probes: tuple[str, ...], path: Path, platform: str) -> None:
+    logger.warning(
+        "%s: %s are probes of an array and no genes: they match only data of the same "
+        "array; for genes, give a table of two columns, probe and symbol, made from "
+        "the platform's table%s (homologs=, --homologs)",
+        path,
+        some(probes),
+        f" (https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc={platform})"
+        if platform
+        else "",
+    )
 
 
 @functools.cache  # a file that is read again says it once
@@ -159,6 +246,25 @@ def refuse_clinical(
         f"{path}: the {where} {some(names)} look like clinical data among the genes "
         f"(by their name, or by values unlike those of the others): {remedy}; if they "
         "are genes, say so (any_scale=True, --all-genes)"
+    )
+
+
+def warn_of_cycles(values: np.ndarray, path: Path) -> None:
+    """Warn of values that may be Ct of qPCR: 5 to 50, mostly above any logarithm."""
+    if value_scale(values) != "log" or values.min() < _FEWEST_CYCLES:
+        return
+    if np.median(values) > _HIGHEST_MEDIAN:
+        _warn_of_cycles(path)
+
+
+@functools.cache  # as above
+def _warn_of_cycles(path: Path) -> None:
+    logger.warning(
+        "%s: half of the values are above %g and none above 50, as those of Ct (qPCR), "
+        "of which less is more: labels would be reversed; if they are, say so "
+        "(invert=, --invert)",
+        path,
+        _HIGHEST_MEDIAN,
     )
 
 

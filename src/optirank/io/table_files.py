@@ -5,24 +5,29 @@ Of a wide table only the columns that are asked for are parsed.
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import csv
 import gzip
 import re
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from optirank.io.data import DataError, need, readable
+from optirank.io.table_layouts import Layout, find_layout, separator_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
+_WINDOWS = "optirank.windows"  # how bytes that are no UTF-8 are read
 # Columns up to which all are parsed at once: beyond, pandas takes long for each column
 _WIDE = 20_000
 
@@ -31,7 +36,16 @@ class Table(Protocol):
     """A table of a file: the names of its columns, and some of these when asked for."""
 
     path: Path
-    header: list[str]  # the first is that of the names of the lines
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns; the first is that of the names of the lines."""
+        ...
+
+    @property
+    def layout(self) -> Layout:
+        """What the file says about itself."""
+        ...
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns, by their positions in the header; column 0 as text."""
@@ -39,24 +53,35 @@ class Table(Protocol):
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a text file (UTF-8, or UTF-16 with its mark), unpacking ``.gz``."""
+    """Open a text file (UTF-8, UTF-16 with its mark, or Windows-1252), unpacking
+    ``.gz``.
+    """
     opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
     with opener(path, "rb") as file:
         mark = file.read(2)
     utf16 = mark in (b"\xff\xfe", b"\xfe\xff")
     encoding = "utf-16" if utf16 else "utf-8-sig"
-    return opener(path, "rt", encoding=encoding, newline="")
+    errors = "strict" if utf16 else _WINDOWS
+    return opener(path, "rt", encoding=encoding, errors=errors, newline="")
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    """Bytes that are no UTF-8 as Windows-1252 has them, which spreadsheets write."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return wrong.decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(_WINDOWS, _as_windows)
 
 
 def separator(path: Path) -> str:
     """The separator of a table: that of its name, else the most frequent of
     its header.
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
-    usual = "," if ".csv" in suffixes else "\t"
     with readable(path), open_text(path) as file:
-        header = file.readline()
-    return usual if usual in header else max((usual, ",", "\t", ";"), key=header.count)
+        return separator_of(file.readline(), path)
 
 
 @dataclass
@@ -64,33 +89,36 @@ class TextTable:
     """A table of text; its first column holds the names of the lines."""
 
     path: Path
-    header: list[str]
-    separator: str
-    decimal: str
+    layout: Layout
+    decimal: str = "."
     as_text: bool = False
 
     @classmethod
     def open(cls, path: Path, *, as_text: bool = False) -> TextTable:
         """Read the header. ``as_text``: values are words, and one column is enough."""
-        sep = separator(path)
         with readable(path), open_text(path) as file:
-            reader = csv.reader(file, delimiter=sep)
-            header = next(reader, [])
-            first_line = next(reader, [])
-        if len(header) == 1 and not as_text:
+            table = cls(path, find_layout(path, file), as_text=as_text)
+        if len(table.header) == 1 and not as_text:
             raise DataError(
                 f"{path} has a single column: separate its columns by commas, tabs or "
                 "semicolons"
             )
+        separator = table.layout.separator
+        with table._body() as file:
+            first_line = next(csv.reader(file, delimiter=separator), [])
         if not first_line:
             raise DataError(
                 f"{path} is empty: it should have a header line and a line for each "
                 "entry"
             )
-        if len(first_line) == len(header) + 1:  # R writes no name above names of rows
-            header = ["", *header]
-        commas = sep != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line))
-        return cls(path, header, sep, "," if commas else ".", as_text)
+        if separator != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line)):
+            table.decimal = ","
+        return table
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        return self.layout.header
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns; where the table is not wide, all are parsed once and kept."""
@@ -106,30 +134,49 @@ class TextTable:
     def _whole(self) -> pd.DataFrame:
         return self._parse(None)
 
+    @contextlib.contextmanager
+    def _body(self) -> Iterator[IO[str]]:
+        """The file behind its header."""
+        layout = self.layout
+        with readable(self.path), open_text(self.path) as file:
+            for _ in islice(file, layout.before):
+                pass
+            if layout.has_header:
+                next(csv.reader(file, delimiter=layout.separator), None)
+            for _ in islice(file, layout.after):
+                pass
+            yield file
+
     def _parse(self, columns: list[int] | None) -> pd.DataFrame:
         import pandas as pd
 
-        names = None if columns is not None else list(range(len(self.header)))
         options: dict[str, Any] = {
-            "sep": self.separator,
+            "sep": self.layout.separator,
             "decimal": self.decimal,
+            "header": None,
             "index_col": False,
             "dtype": str if self.as_text else {0: str},
             "keep_default_na": False,
             "float_precision": "round_trip",
             "low_memory": False,
         }
-        with (
-            readable(self.path),
-            open_text(self.path) as file,
-            warnings.catch_warnings(),
-        ):
+        # Naming a million columns takes longer than reading some of them
+        if columns is None:
+            options["names"] = list(range(len(self.header)))
+        else:
+            options["usecols"] = columns
+        with self._body() as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            if names is not None:
-                return pd.read_csv(file, header=0, names=names, **options)
-            # Naming a million columns takes longer than reading some of them
-            options |= {"header": None, "skiprows": 1, "usecols": columns}
-            return pd.read_csv(file, **options)
+            frame = pd.read_csv(file, **options)
+        return self._of_genes(frame)
+
+    def _of_genes(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The lines whose names do not say that they are no genes."""
+        if self.layout.no_genes is None:
+            return frame
+        names = frame[0].astype(str)
+        is_gene = ~names.str.startswith(self.layout.no_genes)
+        return frame.loc[is_gene].reset_index(drop=True)
 
     def _wide_numbers(self, columns: Sequence[int]) -> pd.DataFrame:
         """Many columns of a wide table, line by line: far faster than column
@@ -141,10 +188,9 @@ class TextTable:
         described = sorted({0, *range(1, len(self.header))}.difference(inside.tolist()))
         names = self._parse(described)[0]
         lines = []
-        with readable(self.path), open_text(self.path) as file:
-            file.readline()
+        with self._body() as file:
             for line in file:
-                fields = line.rstrip("\r\n").split(self.separator)
+                fields = line.rstrip("\r\n").split(self.layout.separator)
                 if self.decimal == ",":
                     fields = [text.replace(",", ".") for text in fields]
                 try:
@@ -165,6 +211,7 @@ class ParquetTable:
     path: Path
     header: list[str]
     lines: np.ndarray
+    layout: Layout = field(default_factory=Layout)
 
     @classmethod
     def open(cls, path: Path) -> ParquetTable:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
+from optirank._util.scales import inverted
 from optirank.io import table_checks
 from optirank.io.data import DataError, duplicates
+from optirank.io.gene_spelling import plain_gene_names
 from optirank.io.stored import RowReader, Sliceable, StoredMatrix
 from optirank.io.table_files import ParquetTable, Table, TextTable, open_table
+from optirank.io.table_layouts import describes_genes, refuse_transcripts
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# How files with a table end, in lower case; also before .gz
+SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".gct", ".sf", ".results")
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,7 @@ class TableOptions:
     gene_column: str | None = None
     drop_missing: bool = False
     any_scale: bool = False
+    invert: bool = False
     known_genes: Sequence[str] = ()
 
 
@@ -39,51 +46,123 @@ def read_table(
     With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns
     that describe samples. With ``genes_in="rows"`` a line is a gene and ``annotations``
     are columns that describe genes; they are left out, save ``gene_column``, which then
-    names the genes. Values are parsed and checked when they are read.
+    names the genes. A format that says where its genes are needs no ``genes_in``, see
+    `optirank.io.table_layouts`. Values are parsed and checked when they are read.
+    ``obs.attrs["notes"]`` has a sentence for everything that was left out or changed.
     """
     table = open_table(path)
-    _check_orientation(table, options.genes_in)
+    options = replace(options, genes_in=_orientation(table, options.genes_in))
+    in_rows = options.genes_in == "rows"
     described = [*options.annotations]
     if options.gene_column:
         described.append(options.gene_column)
     _check_described(described, table)
-    if options.gene_column and options.genes_in == "columns":
+    if options.gene_column and not in_rows:
         raise DataError(
             f"{path}: the gene column {options.gene_column!r} is for tables with genes "
             "in rows"
         )
-    named = set(described)
+    about_genes = _about_genes(table, described) if in_rows else []
+    named = {*described, *about_genes}
     beside = [k for k, name in enumerate(table.header) if k and name in named]
-    skipped = {0, *beside}
+    empty = _empty_columns(table)
+    skipped = {0, *beside, *empty}
     inside = [k for k in range(len(table.header)) if k not in skipped]
     frame = table.read([0, *beside])
     if not inside or frame.empty:
         raise DataError(
             f"{path} holds no numbers: it has {len(frame)} lines, {len(inside)} columns"
         )
-    if options.genes_in == "rows":
-        matrix, obs = _genes_in_rows(table, frame, inside, options)
+    if in_rows:
+        matrix, obs, notes = _genes_in_rows(table, frame, inside, beside, options)
+        if about_genes:
+            notes.append(
+                f"columns that are no samples are left out: {some(about_genes)}"
+            )
     else:
-        matrix, obs = _genes_in_columns(table, frame, inside, beside, options)
+        matrix, obs, notes = _genes_in_columns(table, frame, inside, beside, options)
+    if options.invert:
+        notes.append(
+            "values are inverted: the lowest of the table is the most expressed"
+        )
     if options.drop_missing:
         matrix = matrix.complete()
     if not options.any_scale:
         table_checks.warn_of_dates(matrix.genes, path)
+        table_checks.warn_of_probes(
+            matrix.genes, options.known_genes, path, table.layout.platform
+        )
+    obs.attrs["notes"] = notes
     return matrix, matrix.genes, obs
 
 
+def _about_genes(table: Table, described: Sequence[str]) -> list[str]:
+    """Columns that are about genes, or not read, in a table with genes in rows."""
+    layout = table.layout
+    about = set(table.header[1 : 1 + layout.n_about])
+    return [
+        name
+        for name in table.header[1:]
+        if name not in described
+        and (
+            name in about
+            or describes_genes(name)
+            or (layout.counted is not None and name != layout.counted)
+        )
+    ]
+
+
+def _empty_columns(table: Table) -> list[int]:
+    """Columns without name and values, which a separator at the end of lines makes."""
+    unnamed = [k for k, name in enumerate(table.header) if k and not name.strip()]
+    if not unnamed:
+        return []
+    values = table.read([0, *unnamed]).isin(["", None, np.nan]).to_numpy()[:, 1:]
+    return [k for place, k in enumerate(unnamed) if values[:, place].all()]
+
+
 def _genes_in_rows(
-    table: Table, frame: pd.DataFrame, inside: list[int], options: TableOptions
-) -> tuple[TableMatrix, pd.DataFrame]:
+    table: Table,
+    frame: pd.DataFrame,
+    inside: list[int],
+    beside: list[int],
+    options: TableOptions,
+) -> tuple[TableMatrix, pd.DataFrame, list[str]]:
     import pandas as pd
 
-    named_by = 0
     if options.gene_column:
         named_by = table.header.index(options.gene_column, 1)
-    genes = _stripped(frame[named_by])
+    else:
+        named_by = _named_by(frame, beside, options.known_genes)
+    names = _stripped(frame[named_by])
+    refuse_transcripts(names, table.layout, table.path)
+    genes, notes = plain_gene_names(names)
+    if named_by and not options.gene_column:
+        notes.append(
+            f"genes are named by the column {table.header[named_by]!r}, which has more "
+            "of the model's genes than the first"
+        )
     samples = np.array([table.header[k] for k in inside], dtype=object)
-    obs = pd.DataFrame(index=pd.Index(samples, dtype=str))
-    return TableMatrix(table, inside, genes, samples, options), obs
+    index = pd.Index(samples, dtype=str)
+    annotations = {
+        name: values
+        for name, values in table.layout.obs.items()
+        if len(values) == len(samples)
+    }
+    obs = pd.DataFrame(annotations, index=index)
+    notes += table_checks.repeated_samples(samples)
+    return TableMatrix(table, inside, genes, samples, options), obs, notes
+
+
+def _named_by(
+    frame: pd.DataFrame, beside: Sequence[int], known_genes: Sequence[str]
+) -> int:
+    """The column with most of the genes that are known; the first if none has more."""
+    known = set(known_genes)
+    if not known:
+        return 0
+    found = {k: len(known.intersection(_stripped(frame[k]))) for k in (0, *beside)}
+    return max(found, key=lambda k: (found[k], -k))
 
 
 def _genes_in_columns(
@@ -92,14 +171,15 @@ def _genes_in_columns(
     inside: list[int],
     beside: list[int],
     options: TableOptions,
-) -> tuple[TableMatrix, pd.DataFrame]:
+) -> tuple[TableMatrix, pd.DataFrame, list[str]]:
     import pandas as pd
 
-    genes = _stripped(table.header[k] for k in inside)
+    genes, notes = plain_gene_names(_stripped(table.header[k] for k in inside))
     samples = frame[0].to_numpy(dtype=object)
     annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
     obs = pd.DataFrame(annotations, index=pd.Index(samples))
-    return TableMatrix(table, inside, genes, samples, options), obs
+    notes += table_checks.repeated_samples(samples)
+    return TableMatrix(table, inside, genes, samples, options), obs, notes
 
 
 def _stripped(names: Any) -> np.ndarray:
@@ -128,6 +208,7 @@ class TableMatrix:
         self._options = options
         self._kept = kept  # positions of the genes that are left, None for all
         self._values: np.ndarray | None = None
+        self._code: float | None = None  # a number that stands for missing values
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -171,27 +252,37 @@ class TableMatrix:
         in_rows = self._options.genes_in == "rows"
         chosen = self._inside if in_rows else [self._inside[k] for k in positions]
         frame = table.read([0, *chosen])
-        values = table_checks.numbers_of(frame, chosen, table.header, table.path)
+        invert = self._options.invert
+        values = table_checks.numbers_of(
+            frame, chosen, table.header, table.path, cycles=invert
+        )
         if in_rows:
             values = values[positions].T
-        return np.ascontiguousarray(values)
+        if not self._options.any_scale:
+            self._code = table_checks.missing_code(values)
+        if self._code is not None:
+            values = np.where(values == self._code, np.nan, values)
+        return np.ascontiguousarray(inverted(values) if invert else values)
 
     def _check(self, values: np.ndarray, genes: np.ndarray) -> None:
         path = self._table.path
         options = self._options
-        table_checks.refuse_missing(values, genes, self.samples, path)
+        table_checks.refuse_missing(values, genes, self.samples, path, self._code)
         if not options.any_scale and values.size:
             table_checks.refuse_clinical(
                 values, genes, options.known_genes, path, str(options.genes_in)
             )
+            if not options.invert:
+                table_checks.warn_of_cycles(values, path)
 
 
 def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
     """The names that a table has where its genes are, annotations among them."""
     table = open_table(path)
-    _check_orientation(table, genes_in)
-    names = table.header[1:] if genes_in == "columns" else table.read([0])[0]
-    return _stripped(names).tolist()
+    in_columns = _orientation(table, genes_in) == "columns"
+    names = table.header[1:] if in_columns else table.read([0])[0]
+    genes, _ = plain_gene_names(_stripped(names))
+    return genes.tolist()
 
 
 def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
@@ -238,8 +329,15 @@ def join_annotations(
     return obs.drop(columns=both).join(table), named
 
 
-def _check_orientation(table: Table, genes_in: str | None) -> None:
-    """Refuse a table whose genes are not said to be in rows or in columns."""
+def _orientation(table: Table, genes_in: str | None) -> str:
+    """Where the genes are: as the format says, else as was said; it is not guessed."""
+    layout = table.layout
+    if layout.genes_in and genes_in not in (None, layout.genes_in):
+        raise DataError(
+            f"{table.path} is a {layout.format} file, which has its genes in "
+            f"{layout.genes_in}: leave genes_in={genes_in!r} out"
+        )
+    genes_in = genes_in or layout.genes_in
     if genes_in not in ("rows", "columns"):
         n_lines = len(table.read([0]))
         raise DataError(
@@ -247,6 +345,7 @@ def _check_orientation(table: Table, genes_in: str | None) -> None:
             "columns: say whether its genes are in 'rows' or in 'columns' (genes_in=, "
             "--genes-in), it is not guessed"
         )
+    return genes_in
 
 
 def _check_described(described: Sequence[str], table: Table) -> None:

@@ -27,6 +27,9 @@ _MAX_SHIFT = 0.2
 _TYPICAL_SHIFT = 0.1  # of real pairs of platforms, where a query has few samples
 _PRIOR_SAMPLES = 20  # samples that the typical shift counts for
 
+_INVERTED = 0.15  # no query of a right pair correlates as negatively with all classes
+_CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
+
 
 @dataclass(frozen=True)
 class Likeness:
@@ -96,6 +99,24 @@ def forgiven_shift(shift: float, n_samples: int) -> float:
     """How much of a query's shift is put down to its platform."""
     weighted = n_samples * max(0.0, shift) + _PRIOR_SAMPLES * _TYPICAL_SHIFT
     return min(_MAX_SHIFT, weighted / (n_samples + _PRIOR_SAMPLES))
+
+
+def looks_inverted(mean_ranks: NDArray, class_means: NDArray) -> bool:
+    """Whether the genes of a query are in the opposite order of those of all classes.
+
+    So are Ct values of qPCR, of which less is more, and every label is then reversed.
+    Two classes whose means are each other's opposite hide it. Over 16 real pairs, 5 of
+    the queries are found after negation by their panels of about 100 genes, 11 by 1000
+    genes; of queries of other tissues and of shuffled genes, 1 in 100 is.
+
+    Parameters
+    ----------
+    mean_ranks : (genes,), mean ranks of the query's samples among these genes.
+    class_means : (classes, genes), those of each class of the training data.
+    """
+    queries = np.broadcast_to(mean_ranks, class_means.shape)
+    limit = max(_INVERTED, _CHANCE / np.sqrt(class_means.shape[1]))
+    return bool((_correlations(queries, class_means) < -limit).all())
 
 
 def fit_likeness(

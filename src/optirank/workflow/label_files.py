@@ -179,15 +179,21 @@ def _add_to_h5ad(labels: Labels, path: Path) -> None:
     need("anndata", "anndata", f"writing {path}")
     import h5py
 
+    from optirank.workflow.labels import outdated
+
     write_elem = _write_elem()
     key = "optirank"
     columns, probabilities = labels.fields(key)
     with h5py.File(path, "r+") as opened:
         file: Any = opened
         obs = file["obs"]
+        removed = outdated(key, obs, columns)
+        for name in removed:
+            del obs[name]
         for name, values in columns.items():
             write_elem(obs, name, values)
-        order = [str(name) for name in obs.attrs["column-order"]]
+        before = [str(name) for name in obs.attrs["column-order"]]
+        order = [name for name in before if name not in removed]
         order += [name for name in columns if name not in order]
         obs.attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())
         for group in ("obsm", "uns"):

@@ -84,6 +84,10 @@ def label_table(
     return table.iloc[np.lexsort((-sizes, table.index == withheld))]
 
 
+# All columns that `Labels.further` may have, save that which the data have themselves
+FURTHER = ("withheld_because", "file", "cluster_label", "cluster_share")
+
+
 @dataclass(frozen=True, repr=False)
 class Labels(Result):
     """The labels of all samples of a query, and what there is to say about them.
@@ -213,10 +217,10 @@ class Labels(Result):
         return columns, frame
 
 
-def own_columns(key: str) -> list[str]:
-    """The columns of ``obs`` that labels under a key may have."""
-    names = ("confidence", "withheld_because", "file", "cluster_label", "cluster_share")
-    return [key, *(f"{key}_{name}" for name in names)]
+def outdated(key: str, present: Iterable[str], written: Iterable[str]) -> list[str]:
+    """Columns under a key that an earlier annotation left, and that are not written."""
+    left = {f"{key}_{name}" for name in FURTHER}.intersection(present)
+    return sorted(left.difference(written))
 
 
 def free_word(classes: Iterable, *words: str) -> str:
