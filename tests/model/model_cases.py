@@ -24,6 +24,7 @@ from optirank.model import (
     fit_likeness,
 )
 from optirank.model.card import ClassCounts, CurvePoint, JudgedSet
+from optirank.model.further import FurtherGenes
 from optirank.model.values import ValueShares
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
@@ -150,8 +151,12 @@ def full(model: Model) -> Model:
         versions={"optirank": "0.1.0"},
         notes=("a note with 'quotes' and ä",),
     )
+    further = FurtherGenes(
+        np.array([f"FURTHER{j}" for j in range(60)], dtype=object),
+        rng.uniform(-0.5, 0.5, (n_classes, 60)).astype(np.float16),
+    )
     panels = {**model.panels, model.n_genes: panel}
-    return replace(model, panels=panels, card=card)
+    return replace(model, panels=panels, card=card, further=further)
 
 
 reference_models = st.builds(
