@@ -37,7 +37,7 @@ from optirank._util.workers import one_blas_thread
 from optirank.io.reading import open_expression
 from optirank.model import MissingGenesError
 from optirank.model.catalogue import SHIPPED, SUFFIX
-from optirank.panel.agreement import FEWEST_GENES, RanksByLabel, agreement
+from optirank.panel.agreement import FEWEST_GENES, RanksByLabel, agreement_of
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class
 from optirank_lab.benchmark import sets
@@ -200,6 +200,7 @@ def measure(
         "n_labels": int((np.bincount(labels) >= 3).sum()),
         "n_further": 0,
         "agreement": float("nan"),
+        "slope": float("nan"),
     }
     classes = np.array([str(label) for label in model.classes])
     known = np.isin(samples.labels, classes)
@@ -213,9 +214,11 @@ def measure(
         if len(columns) >= FEWEST_GENES:
             by_label = RanksByLabel(lambda _, rows: labels[rows], len(classes))
             fold_matrix(X, [by_label], columns)
-            compared = agreement(means, by_label.result())
+            compared = agreement_of(means, by_label.result())
             if compared.overall is not None:
                 row["agreement"] = compared.overall
+                products = compared.reference * compared.query
+                row["slope"] = products.sum() / (compared.reference**2).sum()
             for label, value in compared.by_label.items():
                 given = labels == label
                 about = {"label": classes[label], "n": int(given.sum())}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -213,6 +214,40 @@ def test_the_panel_has_ranks_of_the_heaviest_genes(model, adata):
     assert {text.replace("\n", " ") for text in texts(ax)} <= set(
         map(str, model.classes)
     )
+
+
+def test_agreement_has_a_small_panel_per_label_with_a_point_per_gene(model, adata):
+    ax = pl.agreement(model, adata)
+    given = set(adata.obs["optirank"]) - {"unassigned"}
+    titles = [small.get_title().splitlines() for small in ax.child_axes]
+    assert {name for name, _ in titles} <= given
+    values = [float(value) for _, value in titles]
+    assert values == sorted(values)
+    assert max(values) > 0.5
+    n_points = len(ax.child_axes[0].collections[0].get_offsets())
+    names = set(adata.var_names)
+    assert n_points == sum(gene in names for gene in model.further.genes)
+
+
+def test_agreement_checks_the_labels_of_any_column(model, adata):
+    right = pl.agreement(model, adata, LABEL)
+    wrong = adata.copy()
+    wrong.obs[LABEL] = np.random.default_rng(0).permutation(wrong.obs[LABEL])
+    guessed = pl.agreement(model, wrong, LABEL)
+    lowest, highest = (
+        [float(small.get_title().splitlines()[1]) for small in ax.child_axes]
+        for ax in (right, guessed)
+    )
+    assert min(lowest) > max(highest)
+
+
+def test_labels_that_cannot_be_checked_say_why(model, adata):
+    alone = adata.copy()
+    alone.obs["optirank"] = str(model.classes[0])
+    with pytest.raises(DataError, match=r"cannot be checked: it takes two labels"):
+        pl.agreement(model, alone)
+    with pytest.raises(DataError, match="stores no genes outside its panel"):
+        pl.agreement(replace(model, further=None), adata)
 
 
 def test_weights_are_bars_for_two_classes_and_a_map_for_more(model):

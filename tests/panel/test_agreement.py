@@ -11,7 +11,7 @@ from optirank.panel.agreement import (
     FEWEST_GENES,
     MOST_SAMPLES,
     RanksByLabel,
-    agreement,
+    agreement_of,
     every_so_many,
     further_genes,
 )
@@ -63,7 +63,7 @@ def test_agreement_is_that_of_the_definition(kind):
     means = means_by_label(kind(reference), codes).means
     expected = [ranks(reference)[codes == c].mean(axis=0) for c in range(3)]
     np.testing.assert_allclose(means, expected, atol=1e-12)
-    found = agreement(means, means_by_label(kind(query), labels))
+    found = agreement_of(means, means_by_label(kind(query), labels))
     overall, by_label = by_definition(means, query, labels)
     assert found.overall == pytest.approx(overall)
     assert found.by_label == pytest.approx(by_label)
@@ -73,12 +73,12 @@ def test_right_labels_agree_and_permuted_genes_do_not():
     reference, codes = samples(1)
     query, truth = samples(2)
     means = means_by_label(reference, codes).means
-    right = agreement(means, means_by_label(query, truth)).overall
+    right = agreement_of(means, means_by_label(query, truth)).overall
     wrong = np.random.default_rng(0).permutation(truth)
     scrambled = query[:, np.random.default_rng(0).permutation(query.shape[1])]
     assert right > 0.8
-    assert abs(agreement(means, means_by_label(query, wrong)).overall) < 0.4
-    assert abs(agreement(means, means_by_label(scrambled, truth)).overall) < 0.3
+    assert abs(agreement_of(means, means_by_label(query, wrong)).overall) < 0.4
+    assert abs(agreement_of(means, means_by_label(scrambled, truth)).overall) < 0.3
 
 
 def test_every_so_many_th_sample_is_looked_at():
@@ -117,19 +117,19 @@ def test_labels_of_fewer_than_three_samples_are_not_looked_at():
     X, _ = samples(7, n=20)
     means = means_by_label(*samples(1)).means
     labels = np.zeros(20, int)
-    alone = agreement(means, means_by_label(X, labels))
+    alone = agreement_of(means, means_by_label(X, labels))
     assert (alone.overall, alone.by_label) == (None, {})
     labels[:2] = 1
-    assert agreement(means, means_by_label(X, labels)).overall is None
+    assert agreement_of(means, means_by_label(X, labels)).overall is None
     labels[:6] = 2
-    assert list(agreement(means, means_by_label(X, labels)).by_label) == [0, 2]
+    assert list(agreement_of(means, means_by_label(X, labels)).by_label) == [0, 2]
 
 
 def test_genes_without_a_difference_agree_with_nothing():
     X = np.ones((12, 60))
     labels = np.arange(12) % 2
     flat = means_by_label(X, labels, 2)
-    found = agreement(flat.means, flat)
+    found = agreement_of(flat.means, flat)
     assert (found.overall, found.by_label) == (0.0, {0: 0.0, 1: 0.0})
 
 

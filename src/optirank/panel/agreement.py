@@ -140,10 +140,13 @@ def further_genes(sums: ClassSums, panel: NDArray, n: int = N_GENES) -> NDArray:
     return genes if len(genes) >= FEWEST_GENES else np.zeros(0, np.intp)
 
 
-def agreement(reference: NDArray, query: LabelMeans) -> Agreement:
-    """Compare the mean ranks of the reference (classes, genes) with those of labels."""
+def agreement_of(reference: NDArray, query: LabelMeans) -> Agreement:
+    """Compare the mean ranks of the reference (classes, genes) with those of labels.
+
+    Fewer than 50 genes compare nothing.
+    """
     found = np.flatnonzero(query.counts >= FEWEST_SAMPLES)
-    if len(found) < 2:
+    if len(found) < 2 or reference.shape[1] < FEWEST_GENES:
         found = found[:0]
     of_reference = _differences(reference[found])
     return Agreement(found, of_reference, _differences(query.means[found]))
