@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from model_cases import full, make_panel
 
-from example_model import reference_set, trained_example
+from example_model import telling_model, telling_pair, trained_example
 from optirank.model.further import FurtherGenes
 from optirank.workflow.train import TrainingOptions, train
 
 
 def test_training_stores_the_mean_ranks_of_genes_outside_the_panel():
-    model, _ = trained_example()
-    data = reference_set()
+    model = telling_model()
+    data, _ = telling_pair()
     further = model.further
     assert further is not None
     assert not set(further.genes) & set(model.genes)
@@ -31,10 +31,14 @@ def test_training_stores_the_mean_ranks_of_genes_outside_the_panel():
 
 
 def test_data_of_an_assay_store_nothing():
-    data = reference_set()
-    few = data.select_genes(data.gene_names[:40])
+    data, _ = telling_pair()
+    few = data.select_genes(data.gene_names[:70])
     options = TrainingOptions(label="cell_type", n_genes=30, n_jobs=1)
     assert train(few, options).model.further is None
+
+
+def test_genes_that_tell_no_class_are_not_stored():
+    assert trained_example()[0].further is None  # its other genes are noise
 
 
 def test_smaller_subset_and_narrow_keep_the_further_genes():

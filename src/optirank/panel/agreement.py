@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from optirank.panel.candidates import ClassSums
 
 N_GENES = 1000  # outside the panel, those of largest t statistic
+_LEAST_T = 3.0  # one gene in 400 has such a t statistic by chance: it tells no class
 FEWEST_GENES = 50  # fewer genes of a query check nothing
 FEWEST_SAMPLES = 3  # of a label that is looked at
 MOST_SAMPLES = 2000  # of a query, evenly spaced: more change little, and cost time
@@ -131,13 +132,15 @@ class RanksByLabel:
 def further_genes(sums: ClassSums, panel: NDArray, n: int = N_GENES) -> NDArray:
     """Rising positions of the genes outside a panel that tell the classes best.
 
-    None where there are too few of them to check anything, as in the data of an assay.
+    None where too few tell them to check anything, as in the data of an assay.
     """
-    outside = np.setdiff1d(np.arange(sums.n_genes), panel)
-    if len(outside) < FEWEST_GENES:
+    correlations = np.abs(sums.correlations()).max(axis=0)
+    n_free = max(sums.sizes.sum() - 2, 1)
+    t = correlations * np.sqrt(n_free / np.maximum(1.0 - correlations**2, 1e-12))
+    telling = np.setdiff1d(np.flatnonzero(t >= _LEAST_T), panel)
+    if len(telling) < FEWEST_GENES:
         return np.zeros(0, np.intp)
-    genes = sums.best_genes(n, among=outside)
-    return genes if len(genes) >= FEWEST_GENES else np.zeros(0, np.intp)
+    return sums.best_genes(n, among=telling)
 
 
 def agreement_of(reference: NDArray, query: LabelMeans) -> Agreement:
