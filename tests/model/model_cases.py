@@ -147,6 +147,7 @@ def full(model: Model) -> Model:
         curve=(CurvePoint(3, 0.8, float("nan")), CurvePoint(10, 0.9, 0.01)),
         judged=(JudgedSet("second", {labels[0]: ClassCounts(8, 10, 1, 30)}, "arrays"),),
         baselines={"nearest mean": 0.88},
+        unknown_counts=ClassCounts(40, 60, 2, 90),
         fingerprints=("ab12", "cd34"),
         versions={"optirank": "0.1.0"},
         notes=("a note with 'quotes' and ä",),

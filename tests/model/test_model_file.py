@@ -233,6 +233,14 @@ def test_counts_that_cannot_be_are_no_card():
         ClassCounts(right=3, n=2)
 
 
+def test_the_unknown_rate_works_where_another_set_has_shown_it():
+    assert Card(unknown_counts=ClassCounts(40, 60, 2, 90)).unknown_rate_works
+    few_found = ClassCounts(5, 155, 0, 480)
+    many_lost = ClassCounts(100, 155, 167, 480)
+    for counts in (few_found, many_lost, None):
+        assert not Card(unknown_counts=counts).unknown_rate_works
+
+
 # Files that are damaged or made to do harm
 
 

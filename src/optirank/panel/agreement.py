@@ -62,6 +62,11 @@ class Agreement:
     reference: NDArray[np.float64]
     query: NDArray[np.float64]
 
+    @property
+    def n_genes(self) -> int:
+        """Genes that were compared."""
+        return self.reference.shape[1]
+
     @cached_property
     def overall(self) -> float | None:
         """The agreement over all labels; None where there is none."""

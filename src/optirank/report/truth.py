@@ -68,7 +68,7 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
         "curve": result.curve.sort_values("n_genes").to_dict("records")
         if has_curve
         else [],
-        "finds_unknown": model.panel.likeness is not None,
+        "finds_unknown": model.card.unknown_rate_works,
         "notes": [note for note in result.notes if note not in result.warnings],
         "provenance": [],
     }
