@@ -118,7 +118,7 @@ def of_reference(
             add(rows, own, name, Query("scrambled", scrambled(query)))
         for query in wrong_queries(data, model, name, every):
             add(rows, model, name, query)
-    return rows
+    return {table: found for table, found in rows.items() if found}
 
 
 def of_shipped(data: Path, name: str, every: Sequence[str]) -> Rows:

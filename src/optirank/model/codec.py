@@ -85,8 +85,8 @@ def _parts(
         strange = sorted(set(value) - set(hints))
         if strange:
             raise ValueError(f"{where} has {strange[0]!r}, which does not belong there")
-        needed = kind.__required_keys__ if is_typeddict(kind) else ()
-        lacking = sorted(set(needed) - set(value))
+        needed = getattr(kind, "__required_keys__", frozenset())  # of a dataclass none
+        lacking = sorted(needed - set(value))
         if lacking:
             raise ValueError(f"{where} lacks an entry: {lacking[0]}")
         return {name: (hints[name], item) for name, item in value.items()}

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from optirank._util.names import counted, some
 from optirank.panel.agreement import FEWEST_GENES, FEWEST_SAMPLES
 
@@ -54,6 +52,15 @@ UNLIKELY = (
 )
 
 
+def is_alarm(agreement: float | None, likeness: float | None) -> bool:
+    """Whether labels may all be wrong, of what is known of their query."""
+    likeness = float("inf") if likeness is None else likeness
+    if agreement is None:
+        return likeness < UNLIKE_UNCHECKED
+    doubted = agreement < DOUBT_BELOW and likeness < UNLIKE
+    return agreement < ALARM_BELOW or doubted
+
+
 @dataclass(frozen=True)
 class Trust:
     """What checks the labels of a query as a whole.
@@ -88,15 +95,10 @@ class Trust:
             for label, value in self.compared.by_label.items()
         }
 
-    @cached_property
+    @property
     def alarmed(self) -> bool:
         """Whether the labels may all be wrong."""
-        agreement = self.agreement
-        likeness = np.inf if self.likeness is None else self.likeness
-        if agreement is None:
-            return likeness < UNLIKE_UNCHECKED
-        doubted = agreement < DOUBT_BELOW and likeness < UNLIKE
-        return agreement < ALARM_BELOW or doubted
+        return is_alarm(self.agreement, self.likeness)
 
     @property
     def adapt_helps(self) -> bool:
