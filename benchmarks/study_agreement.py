@@ -5,7 +5,8 @@
 Every set of a pair trains a model (100 genes) that labels queries of at most 300, 40
 and 15 samples, without any truth:
 
-right        the other sets of its pairs, with all their samples, also those of classes
+right        the other sets of its pairs (DIR/pairs.csv has them, else all pairs of an
+             organ are taken), with all their samples, also those of classes
              that the training lacks; where they have less than half of the panel's
              genes, by a model of the common genes
 wrong        six sets of other organs that have half of the panel's genes
@@ -20,6 +21,7 @@ with its agreement and the share of its samples that it is right for.
 
 from __future__ import annotations
 
+import argparse
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
 from studies import Rows, collect, options, pairs_of, trained
@@ -80,11 +83,7 @@ class Query(NamedTuple):
 
 def main() -> None:
     args = options(__doc__)
-    pairs = pairs_of(args)
-    queries: dict[str, list[str]] = {}
-    for pair in pairs:
-        if pair.test is not None:
-            queries.setdefault(pair.train[0], []).append(pair.test)
+    queries = right_queries(args)
     names = (
         [] if args.quick else sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}"))
     )
@@ -97,6 +96,23 @@ def main() -> None:
     tables = collect(parts, args, len(tasks))
     of_300 = tables["agreement"].query("size == 300")
     print(of_300.groupby("kind")["agreement"].describe().round(3).to_string())
+
+
+def right_queries(args: argparse.Namespace) -> dict[str, list[str]]:
+    """The queries of each training set: those of pairs.csv in the folder, where it is
+    there, else of all pairs of one organ.
+    """
+    listed = args.data / "pairs.csv"
+    if listed.is_file() and not args.quick:
+        table = pd.read_csv(listed)
+        pairs = list(zip(table["reference"], table["query"], strict=True))
+    else:
+        found = [(pair.train[0], str(pair.test)) for pair in pairs_of(args)]
+        pairs = [pair for pair in found if organ_of(pair[0]) == organ_of(pair[1])]
+    queries: dict[str, list[str]] = {}
+    for reference, query in pairs:
+        queries.setdefault(reference, []).append(query)
+    return queries
 
 
 def of_reference(
