@@ -36,7 +36,7 @@ from optirank._util.files import write_text
 from optirank.io.data import DataError, duplicates, source_of
 from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.reading import read_expression
-from optirank.model.card import Card, JudgedSet
+from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, TrainingResult, class_counts, train
 from optirank.workflow.usable import MIN_CLASS
@@ -277,10 +277,10 @@ def complete_card(
         for of_set in model.card.judged
         if not recipe.get("one_study", False)
     ]
-    unknown_types = ""
+    unknown = None
     for other in others:
         judged.append(judged_set(model, other))
-        unknown_types = unknown_types or unknown_types_of(model, other)
+        unknown = unknown or unknown_types_of(model, other)
     train_sets = recipe["train"]
     return replace(
         model.card,
@@ -290,7 +290,8 @@ def complete_card(
         batch="data set" if len(train_sets) > 1 else "",
         terms="; ".join(f"{name}: {terms_of(name)}" for name in train_sets),
         judged=tuple(judged),
-        unknown_types=unknown_types,
+        unknown_types=unknown[0] if unknown else "",
+        unknown_counts=unknown[1] if unknown else None,
         command="make models",
         # The numbers do not depend on the other libraries
         versions={"optirank": optirank.__version__},
@@ -315,18 +316,23 @@ def judged_set(model: Model, other: AnnData) -> JudgedSet:
     )
 
 
-def unknown_types_of(model: Model, other: AnnData) -> str:
-    """How many samples of unknown types, and of known ones, lose their label."""
+def unknown_types_of(model: Model, other: AnnData) -> tuple[str, ClassCounts] | None:
+    """How many samples of unknown types, and of known ones, lose their label: in words,
+    and counted.
+    """
     known = other.obs[LABEL].notna().to_numpy()
     if known.all():
-        return ""
+        return None
     options = PredictOptions(unknown_rate=UNKNOWN_RATE)
     withheld = label_profiles(other, model, options).withheld
-    return (
-        f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {withheld[~known].sum()} "
-        f"of {(~known).sum()} samples of other types in {source_of(other)}, and "
-        f"{withheld[known].sum()} of {known.sum()} of known ones"
+    found, n_unknown = int(withheld[~known].sum()), int((~known).sum())
+    lost, n_known = int(withheld[known].sum()), int(known.sum())
+    text = (
+        f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {found} of {n_unknown} "
+        f"samples of other types in {source_of(other)}, and {lost} of {n_known} of "
+        "known ones"
     )
+    return text, ClassCounts(found, n_unknown, lost, n_known)
 
 
 def platform_of(name: str) -> str:

@@ -7,10 +7,13 @@ from __future__ import annotations
 import functools
 
 import anndata
+import numpy as np
 import pandas as pd
 from anndata import AnnData
+from scipy.sparse import csr_matrix
 
 from optirank.datasets.example import make_example
+from optirank.io.data import make_profiles
 from optirank.model import Model
 from optirank.workflow.train import TrainingOptions, TrainingResult, train
 from profiles import take_genes
@@ -30,6 +33,33 @@ def _result() -> TrainingResult:
     return train(
         _pair()[0], TrainingOptions(label=LABEL, n_genes=30, n_jobs=1, name="example")
     )
+
+
+@functools.cache
+def telling_pair() -> tuple[AnnData, AnnData]:
+    """A reference, and a query on another platform, in which most genes differ
+    between three types, as in real tissues.
+    """
+    rng = np.random.default_rng(0)
+    genes = np.array([f"GENE{j}" for j in range(300)], dtype=object)
+    types = np.array(["a", "b", "c"], dtype=object)
+    levels = rng.normal(1.0, 1.0, 300) + rng.normal(0.0, 0.5, (3, 300))
+    pair = []
+    for name, n_samples, shift in (("reference", 150, 0.0), ("query", N_QUERY, 0.7)):
+        codes = np.arange(n_samples) % 3
+        effects = rng.normal(0.0, shift, 300) + rng.normal(0.0, 0.5, (n_samples, 300))
+        X = csr_matrix(rng.poisson(np.exp(levels[codes] + effects)).astype(np.float32))
+        samples = np.array([f"{name}{k}" for k in range(n_samples)], dtype=object)
+        obs = pd.DataFrame({LABEL: types[codes]}, index=samples)
+        pair.append(make_profiles(X, obs, pd.DataFrame(index=genes), name))
+    return pair[0], pair[1]
+
+
+@functools.cache
+def telling_model() -> Model:
+    """The model of 30 genes of that reference: it stores further genes."""
+    options = TrainingOptions(label=LABEL, n_genes=30, n_jobs=1, name="telling")
+    return train(telling_pair()[0], options).model
 
 
 def training_result() -> TrainingResult:

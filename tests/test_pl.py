@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,9 +15,18 @@ import pandas as pd
 import pytest
 
 import optirank.pl as pl
-from example_model import LABEL, as_anndata, panel_names, trained_example
+from example_model import (
+    LABEL,
+    as_anndata,
+    panel_names,
+    telling_model,
+    telling_pair,
+    trained_example,
+)
 from optirank import OptirankClassifierCV, PanelClassifier, tl
 from optirank.datasets import DataError, make_unstable_ranks
+from optirank.panel.agreement import Agreement
+from optirank.pl.agreement import draw_agreement
 from optirank.pl.sizes import draw_sizes
 
 mpl = pytest.importorskip("matplotlib")
@@ -213,6 +223,61 @@ def test_the_panel_has_ranks_of_the_heaviest_genes(model, adata):
     assert {text.replace("\n", " ") for text in texts(ax)} <= set(
         map(str, model.classes)
     )
+
+
+@pytest.fixture(scope="module")
+def telling():
+    adata = as_anndata(telling_pair()[1])
+    tl.annotate(adata, telling_model())
+    return adata
+
+
+def agreements(ax) -> dict[str, float]:
+    titles = [small.get_title().splitlines() for small in ax.child_axes]
+    return {name: float(value) for name, value in titles}
+
+
+def test_agreement_has_a_small_panel_per_label_with_a_point_per_gene(telling):
+    model = telling_model()
+    ax = pl.agreement(model, telling)
+    found = agreements(ax)
+    assert set(found) == set(telling.obs["optirank"])
+    assert list(found.values()) == sorted(found.values())
+    assert min(found.values()) > 0.5
+    points = ax.child_axes[0].collections[0].get_offsets()
+    assert len(points) == len(model.further.genes)
+
+
+def test_agreement_checks_the_labels_of_any_column(telling):
+    guessed = telling.copy()
+    guessed.obs[LABEL] = np.random.default_rng(0).permutation(guessed.obs[LABEL])
+    right = agreements(pl.agreement(telling_model(), telling, LABEL))
+    wrong = agreements(pl.agreement(telling_model(), guessed, LABEL))
+    assert min(right.values()) > 0.5 > max(wrong.values())
+
+
+def test_of_many_labels_those_of_least_and_most_agreement_are_drawn():
+    rng = np.random.default_rng(0)
+    reference = rng.normal(size=(20, 60))
+    noise = np.linspace(0.0, 5.0, 20)[:, None]
+    query = reference + noise * rng.normal(size=(20, 60))
+    compared = Agreement(np.arange(20), reference, query)
+    _, ax = mpl.pyplot.subplots()
+    draw_agreement(ax, compared, [f"type {k}" for k in range(20)])
+    drawn = list(agreements(ax))
+    assert len(drawn) == 12
+    assert drawn[-1] == "type 0"
+    assert "and 8 labels between these" in texts(ax)
+
+
+def test_labels_that_cannot_be_checked_say_why(telling):
+    model = telling_model()
+    alone = telling.copy()
+    alone.obs["optirank"] = "a"
+    with pytest.raises(DataError, match=r"cannot be checked: it takes two labels"):
+        pl.agreement(model, alone)
+    with pytest.raises(DataError, match="stores no genes outside its panel"):
+        pl.agreement(replace(model, further=None), telling)
 
 
 def test_weights_are_bars_for_two_classes_and_a_map_for_more(model):

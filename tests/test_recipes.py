@@ -491,5 +491,5 @@ def test_a_data_set_is_one_table(laboratory, tmp_path):
     values.to_csv(raw / "toy.csv", index_label="sample")
     run("datasets", "fetch", "toy", "--data", tmp_path / "sets", "--from", raw)
     data = read_expression(tmp_path / "sets" / "toy.h5ad", label="cell_type")
-    assert sorted(data.gene_names) == ["MYC", "TP53"]
+    assert sorted(data.var_names) == ["MYC", "TP53"]
     assert data.obs["cell_type"].tolist() == ["a", "b"] * 4

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from optirank import PanelClassifier
+from optirank.workflow.trust import STEPS
 from optirank_lab.data.registry import registry
 
 ROOT = Path(__file__).parents[1]
@@ -25,6 +26,7 @@ from tables import (  # noqa: E402
     mean_over_tissues,
     read,
 )
+from tables_trust import steps  # noqa: E402
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -39,6 +41,11 @@ def test_marked_tables_have_the_numbers_of_results(page):
     assert filled(page) == page.read_text("utf-8"), (
         "run python benchmarks/fill_tables.py"
     )
+
+
+def test_the_words_on_agreement_have_the_numbers_of_results():
+    for step, found in zip(STEPS, steps().values(), strict=True):
+        assert step[1:] == pytest.approx(found, abs=0.0051)
 
 
 def test_a_wrong_number_is_noticed(tmp_path):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from optirank.datasets import DataError, open_expression, read_expression
+from optirank.io.data import notes_of
 
 CBIOPORTAL = """Hugo_Symbol\tEntrez_Gene_Id\tTCGA-1\tTCGA-2
 ESR1\t2099\t1.5\t2
@@ -70,8 +71,8 @@ def written(tmp_path, name, text):
 
 def notes_of(path, **options):
     with open_expression(path, **options) as opened:
-        assert len(opened.notes) == len(set(opened.notes))
-        return " ".join(opened.notes)
+        assert len(notes_of(opened)) == len(set(notes_of(opened)))
+        return " ".join(notes_of(opened))
 
 
 @pytest.mark.parametrize(
@@ -99,11 +100,11 @@ def test_a_format_that_says_what_it_is_is_read_without_options(
 ):
     path = written(tmp_path, name, text)
     read = read_expression(path)
-    assert list(read.gene_names) == genes.split()
-    assert list(read.sample_names) == samples.split()
+    assert list(read.var_names) == genes.split()
+    assert list(read.obs_names) == samples.split()
     np.testing.assert_array_equal(read.X, [[1.5, 3], [2, 4]] if X is None else X)
     np.testing.assert_array_equal(
-        read_expression(path, genes=[read.gene_names[1]]).X, read.X[:, 1:]
+        read_expression(path, genes=[read.var_names[1]]).X, read.X[:, 1:]
     )
     with pytest.raises(DataError, match="genes in rows: leave genes_in='columns' out"):
         read_expression(path, genes_in="columns")
@@ -121,9 +122,9 @@ def test_genes_are_named_by_the_column_that_has_the_models_genes(tmp_path):
     path = written(tmp_path, "x.gct", GCT)
     known = ["ESR1", "GATA3", "CD4"]
     read = read_expression(path, known_genes=known)
-    assert list(read.gene_names) == ["ESR1", "GATA3"]
+    assert list(read.var_names) == ["ESR1", "GATA3"]
     assert "named by the column 'Description'" in notes_of(path, known_genes=known)
-    assert list(read_expression(path, gene_column="Description").gene_names) == [
+    assert list(read_expression(path, gene_column="Description").var_names) == [
         "ESR1",
         "GATA3",
     ]
@@ -134,7 +135,7 @@ def test_columns_that_describe_genes_are_no_samples(column, tmp_path):
     text = f"gene\ts1\t{column}\nA\t1\t2099\nB\t2\t2625\n"
     path = written(tmp_path, "t.tsv", text)
     read = read_expression(path, genes_in="rows")
-    assert list(read.sample_names) == ["s1"]
+    assert list(read.obs_names) == ["s1"]
     assert f"no samples are left out: {column}" in notes_of(path, genes_in="rows")
 
 
@@ -191,13 +192,13 @@ def test_numbers_and_genomes_are_no_part_of_a_genes_name(names, tmp_path):
     first, second = names.split()
     path = written(tmp_path, "t.csv", f"g,s1\n{first},1\n{second},2\n")
     read = read_expression(path, genes_in="rows")
-    assert list(read.gene_names) == ["ESR1", "2625"]
+    assert list(read.var_names) == ["ESR1", "2625"]
     assert "read without" in notes_of(path, genes_in="rows")
 
 
 def test_names_of_two_genomes_stay_as_they_are(tmp_path):
     path = written(tmp_path, "t.csv", "g,s1\nhg19_ESR1,1\nmm10_Esr1,2\n")
-    assert list(read_expression(path, genes_in="rows").gene_names) == [
+    assert list(read_expression(path, genes_in="rows").var_names) == [
         "hg19_ESR1",
         "mm10_Esr1",
     ]
@@ -222,7 +223,7 @@ def test_tables_of_a_windows_spreadsheet_are_read(tmp_path):
 )
 def test_separators_at_the_end_of_lines_and_comments_are_no_columns(text, tmp_path):
     read = read_expression(written(tmp_path, "t.csv", text), genes_in="columns")
-    assert list(read.gene_names) == ["A", "B"]
+    assert list(read.var_names) == ["A", "B"]
     np.testing.assert_array_equal(read.X, [[1, 2], [3, 4]])
 
 

@@ -24,6 +24,7 @@ from optirank.model import (
     fit_likeness,
 )
 from optirank.model.card import ClassCounts, CurvePoint, JudgedSet
+from optirank.model.further import FurtherGenes
 from optirank.model.values import ValueShares
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
@@ -146,12 +147,17 @@ def full(model: Model) -> Model:
         curve=(CurvePoint(3, 0.8, float("nan")), CurvePoint(10, 0.9, 0.01)),
         judged=(JudgedSet("second", {labels[0]: ClassCounts(8, 10, 1, 30)}, "arrays"),),
         baselines={"nearest mean": 0.88},
+        unknown_counts=ClassCounts(40, 60, 2, 90),
         fingerprints=("ab12", "cd34"),
         versions={"optirank": "0.1.0"},
         notes=("a note with 'quotes' and ä",),
     )
+    further = FurtherGenes(
+        np.array([f"FURTHER{j}" for j in range(60)], dtype=object),
+        rng.uniform(-0.5, 0.5, (n_classes, 60)).astype(np.float16),
+    )
     panels = {**model.panels, model.n_genes: panel}
-    return replace(model, panels=panels, card=card)
+    return replace(model, panels=panels, card=card, further=further)
 
 
 reference_models = st.builds(

@@ -46,6 +46,7 @@ from optirank.datasets import make_unstable_ranks
 from optirank.model import Card, ModelFileError
 from optirank.model.card import ClassCounts, JudgedSet
 from optirank.model.file import model_digest
+from optirank.model.further import FurtherGenes
 
 
 def save_and_load(model, folder: Path) -> Model:
@@ -113,6 +114,24 @@ def test_a_model_of_20_classes_and_20000_genes_is_a_small_file(tmp_path):
     loaded = save_and_load(model, tmp_path)
     assert (tmp_path / "model.optirank").stat().st_size < 150_000
     assert loaded.n_features == 20_000
+
+
+def test_a_model_without_further_genes_has_no_entry_for_them(tmp_path):
+    save(make_panel(), tmp_path / "m")
+    document, arrays = unpack(tmp_path / "m")
+    assert "further" not in document | arrays
+    assert load(tmp_path / "m").further is None
+
+
+def test_a_thousand_further_genes_take_two_bytes_per_class_and_gene(tmp_path):
+    rng = np.random.default_rng(0)
+    model = make_panel(n_classes=20, n_genes=20_000, sizes=(100,))
+    names = np.array([f"GENE{j}" for j in range(1000)], dtype=object)
+    means = rng.uniform(-0.5, 0.5, (20, 1000)).astype(np.float16)
+    save(model, tmp_path / "plain")
+    save(replace(model, further=FurtherGenes(names, means)), tmp_path / "more")
+    added = (tmp_path / "more").stat().st_size - (tmp_path / "plain").stat().st_size
+    assert added < 50_000
 
 
 def test_the_same_model_gives_the_same_bytes_and_digest(tmp_path):
@@ -212,6 +231,14 @@ def test_a_model_that_could_not_be_opened_is_not_saved(tmp_path, spoil, message)
 def test_counts_that_cannot_be_are_no_card():
     with pytest.raises(ValueError, match="counts of labels that cannot be"):
         ClassCounts(right=3, n=2)
+
+
+def test_the_unknown_rate_works_where_another_set_has_shown_it():
+    assert Card(unknown_counts=ClassCounts(40, 60, 2, 90)).unknown_rate_works
+    few_found = ClassCounts(5, 155, 0, 480)
+    many_lost = ClassCounts(100, 155, 167, 480)
+    for counts in (few_found, many_lost, None):
+        assert not Card(unknown_counts=counts).unknown_rate_works
 
 
 # Files that are damaged or made to do harm
@@ -325,6 +352,10 @@ def changed(document: dict, where: str, value: object) -> dict:
         ("genes", list(range(17)), "genes: 0 is of type int, not str"),
         ("genes", ["GENE0"] * 17, "more than once"),
         ("genes", [], "no genes"),
+        ("further", [], "no further genes"),
+        ("further", ["A"] * 60, "a name more than once"),
+        ("further", ["A", "B"], r"'further' is of float16 and shape \(3, 60\)"),
+        ("further", "A", "further is of type str"),
         ("panels", {}, "panel"),
         ("panels", {"x": {}}, "panels: x lacks an entry"),
         ("panels/17/more", 1, "'more', which does not belong there"),
@@ -415,6 +446,8 @@ def first(array: np.ndarray, value: float) -> np.ndarray:
         ("intercept_17", lambda _: b"__import__('os').abort()", "damaged header"),
         ("intercept_17", lambda _: pickle.dumps(Bomb()), "damaged header"),
         ("intercept_17", lambda a: a[0:0].tobytes(), "damaged header"),
+        ("further", lambda a: first(a, np.nan), "'further' has NaN"),
+        ("further", lambda a: a * 2, "not all within 1/2"),
         ("more", lambda _: np.zeros(3), "holds 'more', which does not belong there"),
     ],
 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from example_model import LABEL, training_result
 from optirank.cli.common import in_flags
+from optirank.model.card import ClassCounts
 from optirank.report.pages import page
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import PredictOptions
@@ -49,8 +50,11 @@ def test_the_card_has_the_accuracy_with_genes_missing():
 
 def test_a_training_page_advises_only_what_the_model_can_serve():
     result = training_result()
-    assert "--unknown-rate 0.01</code>" in page(result, spell=in_flags)
-    assert "unknown_rate=0.01</code>" in page(result)
+    assert "unknown_rate" not in page(result)  # nobody has seen it work
+    card = replace(result.model.card, unknown_counts=ClassCounts(40, 60, 2, 90))
+    shown = replace(result, model=replace(result.model, card=card))
+    assert "--unknown-rate 0.01</code>" in page(shown, spell=in_flags)
+    assert "unknown_rate=0.01</code>" in page(shown)
     bare = replace(result.model.panel, likeness=None, error_control=None)
     panels = dict(result.model.panels) | {result.model.n_genes: bare}
     text = page(replace(result, model=replace(result.model, panels=panels)))

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from optirank.model.values import ValueShares
 
+_FOUND = 0.25  # of unknown samples: to withhold fewer is of little use
+_KEPT = 0.9  # of known samples: to lose more costs more than it gains
+
 
 @dataclass(frozen=True)
 class ClassCounts:
@@ -74,6 +77,9 @@ class Card:
     judged : other sources that judged the model.
     baselines : balanced accuracies of simple rivals on the same sets, by their names.
     unknown_types : what happens to samples of other classes.
+    unknown_counts : of samples of other classes those that a rate of 0.01
+        withholds (right), and of known ones those that it withholds (false); None where
+        nobody looked.
     checksum : of the training data, names and values.
     fingerprints : of some training samples, by which they are recognised in a query.
     command, versions, notes : how the model was made.
@@ -102,11 +108,22 @@ class Card:
     judged: tuple[JudgedSet, ...] = ()
     baselines: dict[str, float] = field(default_factory=dict)
     unknown_types: str = ""
+    unknown_counts: ClassCounts | None = None
     checksum: str = ""
     fingerprints: tuple[str, ...] = ()
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def unknown_rate_works(self) -> bool:
+        """Whether another set has shown that unknown samples are withheld, and few
+        known ones.
+        """
+        counts = self.unknown_counts
+        if counts is None:
+            return False
+        return counts.sensitivity >= _FOUND and counts.specificity >= _KEPT
 
     def of_size(self, n_genes: int) -> Card:
         """The card of a smaller panel: its own accuracy, nothing of its classes."""
@@ -138,4 +155,5 @@ class Card:
             judged=(),
             baselines={},
             unknown_types="",
+            unknown_counts=None,
         )

@@ -26,6 +26,7 @@ from optirank.model.card import Card
 from optirank.model.catalogue import find_model
 from optirank.model.codec import from_plain, to_plain
 from optirank.model.confidence import Calibration, ErrorControl
+from optirank.model.further import FurtherGenes
 from optirank.model.likeness import N_LEVELS, Likeness
 from optirank.model.model import Model
 from optirank.model.weights import References, SizedPanel
@@ -47,7 +48,13 @@ class PanelEntry(TypedDict):
     ties: str | None  # of reference sets; None for votes among the panel's genes
 
 
-class Document(TypedDict):
+class _Optional(TypedDict, total=False):
+    """What ``model.json`` holds of some models."""
+
+    further: tuple[str, ...]  # names of genes outside the panel: see `FurtherGenes`
+
+
+class Document(_Optional):
     """What ``model.json`` holds."""
 
     format: str
@@ -63,8 +70,9 @@ class Document(TypedDict):
     card: Card
 
 
-# Arrays of the panel of k genes are named NAME_k; ``columns`` is there once
+# Arrays of the panel of k genes are named NAME_k; the first two are there once
 ARRAYS = {
+    "further": "float16",  # (classes, further genes): see `FurtherGenes`
     "columns": "int32",  # (genes,) in the training data
     "genes": "int32",  # (k,), positions among the genes
     "coef": "float64",  # (rows, k)
@@ -243,6 +251,9 @@ def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
         panels=panels,
         card=model.card,
     )
+    if model.further is not None:
+        document["further"] = tuple(model.further.genes.tolist())
+        arrays["further"] = model.further.means.astype(ARRAYS["further"])
     return document, arrays
 
 
@@ -283,13 +294,34 @@ def _read(archive: Archive) -> Model:
         raise ModelFileError(
             f"it has no panel of {document['n_genes']} genes, the model's own"
         )
+    further = _read_further(document, archive, len(classes))
     if archive.left:
         raise ModelFileError(
             f"it holds {min(archive.left)!r}, which does not belong there"
         )
     return Model(
-        classes, document["n_genes"], panels, document["n_features"], document["card"]
+        classes=classes,
+        n_genes=document["n_genes"],
+        panels=panels,
+        n_features=document["n_features"],
+        card=document["card"],
+        further=further,
     )
+
+
+def _read_further(
+    document: Document, archive: Archive, n_classes: int
+) -> FurtherGenes | None:
+    """The genes outside the panel, where the model knows some."""
+    names = document.get("further")
+    if names is None:
+        return None
+    if len(set(names)) < max(1, len(names)):
+        raise ModelFileError("it has no further genes, or a name more than once")
+    if n_classes * len(names) > _MAX_ENTRIES:
+        raise ModelFileError(f"{len(names)} further genes are too many")
+    means = archive.take("further", ARRAYS["further"], n_classes, len(names))
+    return FurtherGenes(np.array(names, dtype=object), means)
 
 
 def _read_classes(document: Document) -> NDArray:

@@ -71,6 +71,16 @@ class Likeness:
             return 0.0
         return float(np.median(self._quantiles(0.5)[labels] - scores))
 
+    def relative(self, scores: NDArray, labels: NDArray) -> float | None:
+        """The median score, as a share of that of held-out samples of the same labels.
+
+        A model of noisy samples has low scores itself, so that a shift says less.
+        """
+        if not len(scores):
+            return None
+        own = float(np.median(self._quantiles(0.5)[labels]))
+        return float(np.median(scores)) / own if own > 0 else None
+
     def unknown(
         self, scores: NDArray, labels: NDArray, rate: float
     ) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from optirank._util.names import some
 from optirank.model.card import Card
+from optirank.model.further import FurtherGenes
 from optirank.model.predictor import Predictor, bind
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.scoring import best_class
@@ -48,6 +49,9 @@ class Model:
         Columns of the training data.
     card : Card
         What is known of the model: data, accuracy, how it was made.
+    further : FurtherGenes or None
+        Mean ranks of the classes over genes outside the panel, by which labels are
+        checked; None where the training data had no such genes.
     digest : str
         SHA-256 of the file that the model was read from; "" if it was not.
 
@@ -64,11 +68,17 @@ class Model:
     panels: Mapping[int, SizedPanel]
     n_features: int
     card: Card = field(default_factory=Card)
+    further: FurtherGenes | None = None
     digest: str = ""
 
     def __post_init__(self) -> None:
         if self.n_genes not in self.panels:
             raise ValueError(f"the model has no panel of {self.n_genes} genes")
+        if self.further is not None and len(self.further.means) != len(self.classes):
+            raise ValueError(
+                f"mean ranks of {len(self.further.means)} classes do not fit the "
+                f"model's {len(self.classes)}"
+            )
 
     def __repr__(self) -> str:
         name = f" {self.card.name!r}" if self.card.name else ""
@@ -265,7 +275,14 @@ class Model:
         }
         labels = self.classes[kept]
         card = self.card.of_classes([str(label) for label in labels])
-        return replace(self, classes=labels, panels=panels, card=card, digest="")
+        return replace(
+            self,
+            classes=labels,
+            panels=panels,
+            card=card,
+            further=self.further and self.further.of_classes(kept),
+            digest="",
+        )
 
     def narrow(self) -> Model:
         """The model for data that have the columns of its panel alone, in

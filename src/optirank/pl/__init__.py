@@ -7,6 +7,7 @@ on axes that are given; the pages of `optirank.report` use them too.
 
 from __future__ import annotations
 
+from optirank.pl.agreement import agreement
 from optirank.pl.axes import save_figure
 from optirank.pl.genes import panel, panel_weights
 from optirank.pl.labels import labels, votes
@@ -14,6 +15,7 @@ from optirank.pl.sizes import panel_sizes, selection_path
 from optirank.pl.truth import confusion, reliability, roc
 
 __all__ = [
+    "agreement",
     "confusion",
     "labels",
     "panel",

@@ -112,7 +112,7 @@ def advice(labels: Labels) -> list[tuple[str, str]]:
     withholds = "threshold" in labels.record or "target_error" in options
     if not withholds and can_show(model, _ADVISED_ERROR):
         lines.append((f"target_error={_ADVISED_ERROR}", "withholds doubtful labels"))
-    if model.panel.likeness is not None and "unknown_rate" not in options:
+    if model.card.unknown_rate_works and "unknown_rate" not in options:
         lines.append(
             ("unknown_rate=0.01", "withholds those of some samples of unknown types")
         )

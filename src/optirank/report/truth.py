@@ -67,7 +67,7 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
         "curve": result.curve.sort_values("n_genes").to_dict("records")
         if has_curve
         else [],
-        "finds_unknown": model.panel.likeness is not None,
+        "finds_unknown": model.card.unknown_rate_works,
         "notes": result.notes,
         "provenance": [],
     }

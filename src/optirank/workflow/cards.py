@@ -110,8 +110,6 @@ def _baselines(card: Card) -> str:
 
 def _unknown_types(model: Model) -> str:
     text = model.card.unknown_types
-    if not text and model.panel.likeness is not None:
-        text = "predict --unknown-rate 0.01 finds some of them"
     return "get one of the labels" + (f"; {text}" if text else "")
 
 

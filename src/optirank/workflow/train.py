@@ -26,8 +26,11 @@ from optirank.io.joining import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
+from optirank.model.further import FurtherGenes
 from optirank.model.values import ValueCounter
 from optirank.model.weights import SizedPanel
+from optirank.panel.agreement import RanksByLabel, further_genes
+from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS
 from optirank.workflow.fingerprints import some_fingerprints
@@ -258,6 +261,7 @@ def _conclude(
         panels=panels,
         n_features=len(fitted.genes),
         card=card,
+        further=_further(prepared, looked, panels[fitted.n_genes]),
     )
     table = pd.DataFrame(curve)
     table["chosen"] = table["n_genes"] == fitted.n_genes
@@ -292,6 +296,24 @@ def _measure(
     return replace(
         panel, calibration=calibration, error_control=control, likeness=likeness
     )
+
+
+def _further(
+    prepared: Prepared, looked: FirstLook, panel: SizedPanel
+) -> FurtherGenes | None:
+    """Mean ranks of each class over genes outside the panel, where there are some.
+
+    They are of the samples that training keeps in memory anyway.
+    """
+    in_panel = np.flatnonzero(np.isin(prepared.genes, panel.genes))
+    genes = further_genes(looked.sums, in_panel)
+    if not len(genes):
+        return None
+    codes = prepared.codes[looked.rows]
+    ranks = RanksByLabel(lambda _, rows: codes[rows], len(prepared.classes))
+    fold_matrix(looked.X, [ranks], genes)
+    means = ranks.result().means.astype(np.float16)
+    return FurtherGenes(prepared.genes[genes], means)
 
 
 def _learned(

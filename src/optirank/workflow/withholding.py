@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from optirank.model import Predictor
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.query import Query
+    from optirank.workflow.trust import Trust
 
 NO_INFORMATION = "no information: all genes of the panel have the same value"
 LOW_CONFIDENCE = "confidence below the threshold"
 UNKNOWN = "looks like no class of the training data"
+NOT_KEPT = "the query does not look like the training data: no error can be kept"
 _FEW_GENES = 5  # outside the largest tie: below, a label rests on very little
 
 
@@ -42,14 +44,25 @@ class Withholding:
     notes: list[str] = field(default_factory=list)
 
 
-def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> Withholding:
-    """Decide which labels are given."""
+def withhold(
+    query: Query,
+    confidence: NDArray,
+    options: PredictOptions,
+    trust: Trust | None = None,
+) -> Withholding:
+    """Decide which labels are given.
+
+    Where ``trust`` says that the labels may all be wrong, no target error can be kept:
+    it is an aim on data like the training, and all labels are withheld.
+    """
     decision = Withholding(np.full(len(confidence), "", dtype=object))
     if options.unknown_rate is not None:
         _withhold_unknown(decision, query, options.unknown_rate)
-    _set_threshold(decision, query.predictor, confidence, options)
+    target = _set_threshold(decision, query.predictor, confidence, options)
     if decision.threshold is not None:
         _withhold_unsure(decision, confidence, decision.threshold)
+    if target is not None and trust is not None:
+        _withhold_untrusted(decision, target, trust)
     _withhold_tied(decision, query.genes_apart)
     return decision
 
@@ -71,21 +84,24 @@ def _set_threshold(
     predictor: Predictor,
     confidence: NDArray,
     options: PredictOptions,
-) -> None:
-    """The confidence below which labels are withheld, as asked for or as trained."""
+) -> float | None:
+    """The confidence below which labels are withheld, as asked for or as trained.
+
+    Returns the target error that it is to keep, where it is to keep one.
+    """
     if options.threshold is not None:
         decision.threshold = options.threshold
         decision.threshold_reason = (
             f"asked for a confidence of at least {options.threshold:g}"
         )
-        return
+        return None
     control = predictor.panel.error_control
     target = options.target_error
     trained = predictor.model.panel.error_control  # of the model's own size
     if target is None and trained is not None and not options.sensitivity:
         target = trained.target_error
     if target is None or target == 1:  # 1: withhold none
-        return
+        return None
     check_target_error(target)
     if predictor.left_out:
         raise ValueError(
@@ -106,6 +122,7 @@ def _set_threshold(
             f"so that {percent(target)} of the labels given are expected to be wrong; "
             f"by held-out samples it would be {by_held_out.threshold:.3f}"
         )
+    return target
 
 
 def _withhold_unsure(
@@ -119,6 +136,21 @@ def _withhold_unsure(
         share = percent(below.mean())
         what = f"{below.sum()} of {len(below)} labels ({share}) are withheld"
     decision.notes.append(f"{what}: {decision.threshold_reason}")
+
+
+def _withhold_untrusted(decision: Withholding, target: float, trust: Trust) -> None:
+    """Withhold all labels where the error cannot be kept; say where nobody knows."""
+    if trust.alarmed:
+        decision.reasons[:] = NOT_KEPT
+        decision.notes.append(
+            f"an error of {percent(target)} is an aim on data like the training, and "
+            "these do not look like it: all labels are withheld"
+        )
+    elif trust.agreement is None:
+        decision.notes.append(
+            f"an error of {percent(target)} is an aim on data like the training: "
+            "whether these are like it cannot be checked by other genes"
+        )
 
 
 def _withhold_tied(decision: Withholding, genes_apart: NDArray) -> None:

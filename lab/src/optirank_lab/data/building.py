@@ -132,7 +132,7 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     obs["cell_type_original"] = label
     if rules.original:
         obs["cell_type_original"] = _sample_texts(rules.original, whole, raw)
-    return take_samples(changed(whole, obs=obs), kept)
+    return take_samples(changed(whole, obs=pd.DataFrame(obs)), kept)
 
 
 def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:

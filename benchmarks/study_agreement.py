@@ -1,0 +1,303 @@
+"""Agreement of other genes: what tells right queries from wrong and scrambled ones.
+
+    python benchmarks/study_agreement.py [--data DIR] [--out DIR] [--jobs N] [--quick]
+
+Every set of a pair trains a model (100 genes) that labels queries of at most 300, 40
+and 15 samples, without any truth:
+
+right        the other sets of its pairs (DIR/pairs.csv has them, else all pairs of an
+             organ are taken), with all their samples, also those of classes
+             that the training lacks; where they have less than half of the panel's
+             genes, by a model of the common genes
+wrong        six sets of other organs that have half of the panel's genes
+scrambled    the right ones, with the names of their genes permuted
+
+The shipped models label every set that they were not trained on. Written to
+agreement.csv: the agreement, the labels of at least three samples, the median likeness
+and its shift, the mean confidence, and the balanced accuracy of right queries over the
+classes that both have. agreement_labels.csv has each label of the right queries of 300
+with its agreement and the share of its samples that it is right for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy import sparse
+from studies import Rows, collect, options, pairs_of, trained
+
+from optirank import load
+from optirank._util.metrics import balanced_accuracy
+from optirank._util.workers import one_blas_thread
+from optirank.io.reading import open_expression
+from optirank.model import MissingGenesError
+from optirank.model.catalogue import SHIPPED, SUFFIX
+from optirank.panel.agreement import FEWEST_GENES, RanksByLabel, agreement_of
+from optirank.panel.sources import fold_matrix
+from optirank.ranks.scoring import best_class
+from optirank_lab.benchmark import sets
+from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.data.registry import local_paths
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank import Model
+    from optirank.model import Predictor
+    from optirank_lab.benchmark.sets import Set
+
+SIZES = (300, 40, 15)  # samples of a query, at most
+N_WRONG = 6  # sets of other organs per reference
+PER_CLASS = 200  # training samples
+ORGANS = {  # by the beginnings of names; other sets are of no organ
+    "blood": "kang pbmc sorted5 bt_ tb_ tm_10x zilionis immune4 golub armstrong all_",
+    "pancreas": "baron segerstolpe xin cepo lawlor wang tm_facs_pancreas",
+    "breast": "nki_er vdx_er expo_er brer brca brsub",
+    "colon": "colontn crc tcga_crc",
+    "ovary": "ovtn ovhist",
+    "brain": "brain gps tasic zeisel glia starmap",
+    "cell lines": "cellbench cycle",
+    "embryo": "embryo mesc stemfib",
+    "bladder": "bladder",
+    "kidney": "kidney",
+    "lung": "lung",
+    "prostate": "prostate",
+    "round cell tumours": "khan",
+}
+
+
+class Query(NamedTuple):
+    """A set to label, and what it is to the reference."""
+
+    kind: str
+    samples: Set
+
+
+def main() -> None:
+    args = options(__doc__)
+    queries = right_queries(args)
+    names = (
+        [] if args.quick else sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}"))
+    )
+    every = sorted(local_paths(args.data))
+    tasks = [
+        delayed(of_reference)(args.data, name, queries[name], every) for name in queries
+    ]
+    tasks += [delayed(of_shipped)(args.data, name, every) for name in names]
+    parts = Parallel(n_jobs=args.jobs, return_as="generator")(tasks)
+    tables = collect(parts, args, len(tasks))
+    of_300 = tables["agreement"].query("size == 300")
+    print(of_300.groupby("kind")["agreement"].describe().round(3).to_string())
+
+
+def right_queries(args: argparse.Namespace) -> dict[str, list[str]]:
+    """The queries of each training set: those of pairs.csv in the folder, where it is
+    there, else of all pairs of one organ.
+    """
+    listed = args.data / "pairs.csv"
+    if listed.is_file() and not args.quick:
+        table = pd.read_csv(listed)
+        pairs = list(zip(table["reference"], table["query"], strict=True))
+    else:
+        found = [(pair.train[0], str(pair.test)) for pair in pairs_of(args)]
+        pairs = [pair for pair in found if organ_of(pair[0]) == organ_of(pair[1])]
+    queries: dict[str, list[str]] = {}
+    for reference, query in pairs:
+        queries.setdefault(reference, []).append(query)
+    return queries
+
+
+def of_reference(
+    data: Path, name: str, right: Sequence[str], every: Sequence[str]
+) -> Rows:
+    """The rows of one training set."""
+    with one_blas_thread():
+        reference = whole_set(data, name)
+        model = trained(reference, per_class=PER_CLASS)
+        rows = Rows(agreement=[], agreement_labels=[])
+        for test in right:
+            query = whole_set(data, test)
+            own = model
+            if found(model, query.genes) < 0.5:
+                genes = sets.common_genes([reference, query])
+                columns = np.flatnonzero(np.isin(reference.genes, genes))
+                own = trained(reference.take(slice(None), columns), per_class=PER_CLASS)
+            add(rows, own, name, Query("right", query))
+            add(rows, own, name, Query("scrambled", scrambled(query)))
+        for query in wrong_queries(data, model, name, every):
+            add(rows, model, name, query)
+    return {table: found for table, found in rows.items() if found}
+
+
+def of_shipped(data: Path, name: str, every: Sequence[str]) -> Rows:
+    """The rows of a model that comes with optirank, on sets that it has not seen."""
+    with one_blas_thread():
+        model = load(name)
+        parts = [
+            part.strip().removesuffix(".h5ad") for part in model.card.source.split(",")
+        ]
+        rows = Rows(agreement=[], agreement_labels=[])
+        for other in every:
+            if other not in parts and organ_of(other):
+                same = organ_of(other) == organ_of(parts[0])
+                query = Query("same organ" if same else "wrong", whole_set(data, other))
+                if found(model, query.samples.genes) >= 0.5:
+                    add(rows, model, name, query)
+    return rows
+
+
+def wrong_queries(
+    data: Path, model: Model, name: str, every: Sequence[str]
+) -> Iterator[Query]:
+    """Some sets of other organs that have half of the panel's genes."""
+    others = [other for other in every if organ_of(other) not in ("", organ_of(name))]
+    n_found = 0
+    for place in random_of(name).permutation(len(others)):
+        if n_found == N_WRONG or not organ_of(name):
+            return
+        with open_expression(data / f"{others[place]}.h5ad") as opened:
+            share = found(model, opened.var_names.to_numpy())
+        if share >= 0.5:
+            n_found += 1
+            yield Query("wrong", whole_set(data, others[place]))
+
+
+def add(rows: Rows, model: Model, name: str, query: Query) -> None:
+    """Label a query of each size."""
+    samples = query.samples
+    genes = [str(gene).upper() for gene in samples.genes]
+    try:
+        predictor = upper(model).bind(genes)
+    except MissingGenesError:
+        return
+    order = random_of(f"{name} {samples.name}").permutation(len(samples.labels))
+    for size in SIZES:
+        chosen = samples.take(np.sort(order[:size]))
+        about = {
+            "reference": name,
+            "query": samples.name,
+            "organ": organ_of(name),
+            "kind": query.kind,
+            "size": size,
+        }
+        row, of_labels = measure(predictor, chosen, genes)
+        rows["agreement"].append(about | row)
+        if size == SIZES[0] and query.kind == "right":
+            rows["agreement_labels"] += [about | of_label for of_label in of_labels]
+
+
+def measure(
+    predictor: Predictor, samples: Set, genes: list[str]
+) -> tuple[dict, list[dict]]:
+    """What is known of a query without truth, and how right its labels are."""
+    model = predictor.model
+    X = sparse.csr_matrix(samples.raw)
+    scores = predictor.scores(X)
+    labels = best_class(scores)
+    likeness = predictor.likeness(X, labels)
+    shift = predictor.likeness_score.shift(likeness, labels)
+    own = float(np.median(predictor.likeness_score.levels[labels, 50]))
+    row = {
+        "n_samples": len(labels),
+        "n_classes": len(model.classes),
+        "genes_missing": 1.0 - predictor.match.present.mean(),
+        "likeness": float(np.median(likeness)),
+        "likeness_of_model": own,
+        "shift": shift,
+        "confidence": predictor.probabilities(scores).max(axis=1).mean(),
+        "n_labels": int((np.bincount(labels) >= 3).sum()),
+        "n_further": 0,
+        "agreement": float("nan"),
+        "slope": float("nan"),
+    }
+    classes = np.array([str(label) for label in model.classes])
+    known = np.isin(samples.labels, classes)
+    right = classes[labels] == samples.labels
+    row["accuracy"] = balanced_accuracy(samples.labels[known], classes[labels][known])
+    row["known"] = known.mean()
+    of_labels: list[dict] = []
+    if model.further is not None:
+        columns, means = model.further.found_among(genes, predictor.panel.genes)
+        row["n_further"] = len(columns)
+        if len(columns) >= FEWEST_GENES:
+            by_label = RanksByLabel(lambda _, rows: labels[rows], len(classes))
+            fold_matrix(X, [by_label], columns)
+            compared = agreement_of(means, by_label.result())
+            if compared.overall is not None:
+                row["agreement"] = compared.overall
+                products = compared.reference * compared.query
+                row["slope"] = products.sum() / (compared.reference**2).sum()
+            for label, value in compared.by_label.items():
+                given = labels == label
+                about = {"label": classes[label], "n": int(given.sum())}
+                about |= {"agreement": value, "right": right[given].mean()}
+                about["confidence"] = (
+                    predictor.probabilities(scores)[given].max(axis=1).mean()
+                )
+                about["likeness"] = np.median(likeness[given])
+                of_labels.append(about)
+    return row, of_labels
+
+
+def upper(model: Model) -> Model:
+    """A model whose genes are in upper case: symbols of mice are found by human ones."""
+    panels = {
+        size: replace(panel, genes=_upper(panel.genes))
+        for size, panel in model.panels.items()
+    }
+    further = model.further and replace(
+        model.further, genes=_upper(model.further.genes)
+    )
+    return replace(model, panels=panels, further=further)
+
+
+def _upper(genes: NDArray) -> NDArray:
+    return np.array([str(gene).upper() for gene in genes], dtype=object)
+
+
+def found(model: Model, genes: NDArray) -> float:
+    """The share of the panel's genes that are among some genes."""
+    return float(np.isin(_upper(model.genes), _upper(genes)).mean())
+
+
+def scrambled(samples: Set) -> Set:
+    """The same samples, with the names of their genes permuted."""
+    order = random_of(samples.name).permutation(len(samples.genes))
+    return replace(samples, genes=samples.genes[order])
+
+
+def organ_of(name: str) -> str:
+    """The organ of a set; "" where it is of several, or not known."""
+    return next(
+        (
+            organ
+            for organ, beginnings in ORGANS.items()
+            if name.startswith(tuple(beginnings.split()))
+        ),
+        "",
+    )
+
+
+def whole_set(data: Path, name: str) -> Set:
+    """A set with all its genes and labelled samples; upper case makes no gene double."""
+    task = BenchmarkTask(name=name, title=name)
+    samples = sets.load(name, task, data)
+    _, first = np.unique(_upper(samples.genes), return_index=True)
+    return samples.take(slice(None), np.sort(first))
+
+
+def random_of(text: str) -> np.random.Generator:
+    """The same random numbers for the same text."""
+    return np.random.default_rng(zlib.crc32(text.encode()))
+
+
+if __name__ == "__main__":
+    main()

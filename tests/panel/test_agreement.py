@@ -1,0 +1,165 @@
+"""Agreement of other genes: that of the definition, in blocks, without the panel."""
+
+import functools
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import rankdata
+
+from optirank.panel.agreement import (
+    FEWEST_GENES,
+    MOST_SAMPLES,
+    RanksByLabel,
+    agreement_of,
+    every_so_many,
+    further_genes,
+)
+from optirank.panel.sources import first_look, fold_matrix
+
+
+def ranks(values):
+    return (rankdata(values, axis=1) - 0.5) / values.shape[1] - 0.5
+
+
+def by_definition(means, values, labels):
+    """The definition in plain NumPy: agreement over all labels, and by label."""
+    found = [c for c in range(len(means)) if (labels == c).sum() >= 3]
+    if len(found) < 2:
+        return None, {}
+    r = ranks(values)
+    query = np.array([r[labels == c].mean(axis=0) for c in found])
+    query -= query.mean(axis=0)
+    reference = means[found] - means[found].mean(axis=0)
+    by_label = {
+        c: np.corrcoef(a, b)[0, 1]
+        for c, a, b in zip(found, reference, query, strict=True)
+    }
+    return np.corrcoef(reference.ravel(), query.ravel())[0, 1], by_label
+
+
+def samples(seed, n=90, d=80, n_classes=3, noise=1.0):
+    """Counts in which each class has markers, the same ones for every seed."""
+    rates = np.exp(np.random.default_rng(0).normal(0.0, 1.0, (n_classes, d)))
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, n_classes, n)
+    X = rng.poisson(rates[codes] * np.exp(rng.normal(0.0, noise, (n, d))))
+    return X.astype(float), codes
+
+
+def means_by_label(X, labels, n_classes=3, genes=None, every=1):
+    accumulator = RanksByLabel(
+        lambda _, rows: labels[rows], n_classes, genes, every=every
+    )
+    fold_matrix(X, [accumulator])
+    return accumulator.result()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+def test_agreement_is_that_of_the_definition(kind):
+    reference, codes = samples(1)
+    query, _ = samples(2)
+    labels = np.random.default_rng(3).integers(0, 3, len(query))
+    means = means_by_label(kind(reference), codes).means
+    expected = [ranks(reference)[codes == c].mean(axis=0) for c in range(3)]
+    np.testing.assert_allclose(means, expected, atol=1e-12)
+    found = agreement_of(means, means_by_label(kind(query), labels))
+    overall, by_label = by_definition(means, query, labels)
+    assert found.overall == pytest.approx(overall)
+    assert found.by_label == pytest.approx(by_label)
+
+
+def test_right_labels_agree_and_permuted_genes_do_not():
+    reference, codes = samples(1)
+    query, truth = samples(2)
+    means = means_by_label(reference, codes).means
+    right = agreement_of(means, means_by_label(query, truth)).overall
+    wrong = np.random.default_rng(0).permutation(truth)
+    scrambled = query[:, np.random.default_rng(0).permutation(query.shape[1])]
+    assert right > 0.8
+    assert abs(agreement_of(means, means_by_label(query, wrong)).overall) < 0.4
+    assert abs(agreement_of(means, means_by_label(scrambled, truth)).overall) < 0.3
+
+
+def test_every_so_many_th_sample_is_looked_at():
+    X, labels = samples(4, n=500)
+    found = means_by_label(sparse.csr_matrix(X), labels, every=3)
+    taken = np.arange(0, 500, 3)
+    np.testing.assert_array_equal(found.counts, np.bincount(labels[taken], minlength=3))
+    expected = [ranks(X[taken])[labels[taken] == c].mean(axis=0) for c in range(3)]
+    np.testing.assert_allclose(found.means, expected, atol=1e-12)
+
+
+def test_blocks_merge_into_the_whole():
+    X, labels = samples(5, n=100)
+    whole = means_by_label(X, labels, every=7)
+    merged = RanksByLabel(lambda _, rows: labels[rows], 3, every=7)
+    for start, stop in ((0, 3), (3, 6), (6, 64), (64, 100)):
+        part = RanksByLabel(lambda _, rows: labels[rows], 3, every=7)
+        part.add(X[start:stop], slice(start, stop))
+        merged.merge(part)
+    np.testing.assert_array_equal(merged.result().counts, whole.counts)
+    np.testing.assert_allclose(merged.result().means, whole.means, atol=1e-12)
+
+
+def test_labels_can_come_from_the_block_itself():
+    X, _ = samples(6)
+    accumulator = RanksByLabel(
+        lambda block, _: (block[:, 0] > block[:, 1]).astype(int), 2, np.arange(2, 80)
+    )
+    fold_matrix(X, [accumulator])
+    labels = (X[:, 0] > X[:, 1]).astype(int)
+    expected = means_by_label(X[:, 2:], labels, 2).means
+    np.testing.assert_allclose(accumulator.result().means, expected, atol=1e-12)
+
+
+def test_labels_of_fewer_than_three_samples_are_not_looked_at():
+    X, _ = samples(7, n=20)
+    means = means_by_label(*samples(1)).means
+    labels = np.zeros(20, int)
+    alone = agreement_of(means, means_by_label(X, labels))
+    assert (alone.overall, alone.by_label) == (None, {})
+    labels[:2] = 1
+    assert agreement_of(means, means_by_label(X, labels)).overall is None
+    labels[:6] = 2
+    assert list(agreement_of(means, means_by_label(X, labels)).by_label) == [0, 2]
+
+
+def test_genes_without_a_difference_agree_with_nothing():
+    X = np.ones((12, 60))
+    labels = np.arange(12) % 2
+    flat = means_by_label(X, labels, 2)
+    found = agreement_of(flat.means, flat)
+    assert (found.overall, found.by_label) == (0.0, {0: 0.0, 1: 0.0})
+
+
+def test_further_genes_are_those_that_tell_classes_outside_the_panel():
+    X, codes = samples(8, n=300, d=200)
+    sums, _, _ = first_look(functools.partial(fold_matrix, X), codes, 3, 200)
+    panel = sums.best_genes(30)
+    genes = further_genes(sums, panel, 60)
+    assert len(genes) == 60
+    assert not np.isin(genes, panel).any()
+    assert np.isin(genes, sums.best_genes(90)).mean() > 0.9
+
+
+def test_data_of_an_assay_have_no_further_genes():
+    X, codes = samples(9, d=80)
+    sums, _, _ = first_look(functools.partial(fold_matrix, X), codes, 3, 80)
+    panel = np.arange(80 - FEWEST_GENES + 1)
+    assert not len(further_genes(sums, panel))
+
+
+def test_genes_that_tell_no_class_check_nothing():
+    X, codes = samples(9, n=200, d=600)
+    rng = np.random.default_rng(0)
+    for column in range(40, 600):
+        X[:, column] = rng.permutation(X[:, column])
+    sums, _, _ = first_look(functools.partial(fold_matrix, X), codes, 3, 600)
+    assert not len(further_genes(sums, np.arange(20)))
+
+
+@pytest.mark.parametrize("n_samples", [1, 1999, 2000, 2001, 1_000_000])
+def test_at_most_some_two_thousand_samples_are_looked_at(n_samples):
+    n_looked_at = len(range(0, n_samples, every_so_many(n_samples)))
+    assert min(n_samples, MOST_SAMPLES // 2) <= n_looked_at <= MOST_SAMPLES
