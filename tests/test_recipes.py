@@ -296,7 +296,7 @@ def test_a_file_format_is_one_entry(monkeypatch, tmp_path):
     monkeypatch.setitem(FORMATS, "toy", toy)
     write_example(tmp_path, 60, 20)
     path = (tmp_path / "query.h5ad").rename(tmp_path / "query.toy")
-    assert read_expression(path, label="cell_type").n_samples == 20
+    assert read_expression(path, label="cell_type").n_obs == 20
     model = tmp_path / "m.optirank"
     optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)
     optirank("predict", path, "--model", model, "--out", tmp_path / "labels.csv")
