@@ -85,8 +85,8 @@ def _parts(
         strange = sorted(set(value) - set(hints))
         if strange:
             raise ValueError(f"{where} has {strange[0]!r}, which does not belong there")
-        lacking = sorted(set(hints) - set(value))
-        if lacking and is_typeddict(kind):
+        needed = getattr(kind, "__required_keys__", set())  # a dataclass has defaults
+        if lacking := sorted(needed - set(value)):
             raise ValueError(f"{where} lacks an entry: {lacking[0]}")
         return {name: (hints[name], item) for name, item in value.items()}
     if get_origin(kind) is dict and isinstance(value, dict):

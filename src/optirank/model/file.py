@@ -28,6 +28,7 @@ from optirank.model.codec import from_plain, to_plain
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import N_LEVELS, Likeness
 from optirank.model.model import Model
+from optirank.model.tree import Terms, Tree
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.relative import TIES
 
@@ -47,7 +48,14 @@ class PanelEntry(TypedDict):
     ties: str | None  # of reference sets; None for votes among the panel's genes
 
 
-class Document(TypedDict):
+class _Optional(TypedDict, total=False):
+    """What ``model.json`` of some models holds."""
+
+    tree: Tree  # of models with coarser labels
+    terms: Terms  # of models whose labels have Cell Ontology terms
+
+
+class Document(_Optional):
     """What ``model.json`` holds."""
 
     format: str
@@ -236,6 +244,10 @@ def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
         panels=panels,
         card=model.card,
     )
+    if model.tree is not None:
+        document["tree"] = model.tree
+    if model.terms is not None:
+        document["terms"] = model.terms
     return document, arrays
 
 
@@ -281,7 +293,13 @@ def _read(archive: Archive) -> Model:
             f"it holds {min(archive.left)!r}, which does not belong there"
         )
     return Model(
-        classes, document["n_genes"], panels, document["n_features"], document["card"]
+        classes,
+        document["n_genes"],
+        panels,
+        document["n_features"],
+        document["card"],
+        tree=document.get("tree"),
+        terms=document.get("terms"),
     )
 
 

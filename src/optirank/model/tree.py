@@ -162,6 +162,26 @@ class Tree:
         return Descent(path, np.take_along_axis(whole, path, axis=1))
 
 
+@dataclass(frozen=True)
+class Terms:
+    """Cell Ontology terms of labels.
+
+    Attributes
+    ----------
+    ids : the id of each label that has one, such as CL:0000236 for "B cell".
+    version : of the Cell Ontology.
+    """
+
+    ids: dict[str, str]
+    version: str
+
+    def of_labels(self, labels: Iterable[object]) -> Terms:
+        """The terms of some of the labels."""
+        kept = {str(label) for label in labels}
+        ids = {name: term for name, term in self.ids.items() if name in kept}
+        return Terms(ids, self.version)
+
+
 @dataclass(frozen=True, eq=False)
 class Descent:
     """The ways of samples down a tree, from coarse to fine.
@@ -193,6 +213,19 @@ class Descent:
         label = np.take_along_axis(self.path, last, axis=1)[:, 0]
         confidence = np.take_along_axis(self.confidence, last, axis=1)[:, 0]
         return np.where(n_sure > 0, label, NO_LABEL), confidence
+
+    def columns(self, tree: Tree, threshold: float = SURE) -> dict[str, NDArray]:
+        """Columns ``label`` (None where there is none), ``confidence``, ``leaf`` and
+        ``leaf_confidence``.
+        """
+        words = np.array([*tree.labels, None], dtype=object)  # NO_LABEL is the last
+        label, confidence = self.label(threshold)
+        return {
+            "label": words[label],
+            "confidence": confidence,
+            "leaf": words[self.leaf],
+            "leaf_confidence": self.confidence[:, -1],
+        }
 
     def right(self, tree: Tree, truth: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether each label (n, depth) on the way is the truth, or above or below it.
@@ -314,9 +347,10 @@ def tree_of_table(
     circle = _circle(parents)
     if circle:
         lines = sorted({line_of[name] for name in circle})
+        where = f"{'line' if len(lines) == 1 else 'lines'} {some(lines)}"
         raise ValueError(
-            f"{source}, lines {some(lines)}: a cycle, {' below '.join(circle)}: one "
-            "of them has another parent, or none"
+            f"{source}, {where}: a cycle, {' below '.join(circle)}: one of them has "
+            "another parent, or none"
         )
     for name in (*dict.fromkeys(parents.values()), *counts):
         parents.setdefault(name, "")
