@@ -7,7 +7,16 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import demo, design, evaluate, inspect, models, predict, train
+from optirank.cli import (
+    demo,
+    design,
+    evaluate,
+    inspect,
+    labels,
+    models,
+    predict,
+    train,
+)
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -48,7 +57,14 @@ app = typer.Typer(
 )
 for _command in (
     *(models.models, train.train, predict.predict, evaluate.evaluate),
-    *(design.design, inspect.panel, inspect.inspect, demo.example, demo.demo),
+    *(
+        design.design,
+        labels.labels,
+        inspect.panel,
+        inspect.inspect,
+        demo.example,
+        demo.demo,
+    ),
 ):
     app.command(cls=GroupedCommand)(_command)
 
