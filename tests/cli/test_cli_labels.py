@@ -27,7 +27,7 @@ def test_labels_of_two_files_are_shown_with_their_terms(sets):
     done = run(sets)
     assert done.exit_code == 0, done.output
     assert "CL:0000623" in done.output
-    assert "--map 'B cell=b_cells'" in done.output
+    assert "--map 'b_cells=B cell'" in done.output
     assert "3 of 4 labels have a term of the Cell Ontology v20" in done.output
 
 

@@ -130,7 +130,7 @@ def test_a_label_below_two_others_is_no_tree():
     )
     first, second = ONTOLOGY.terms[term].parents
     ids = {"x": term, "one": first, "two": second}
-    with pytest.raises(ValueError, match="'x' .* stands below 'one', 'two'|'two'"):
+    with pytest.raises(ValueError, match=r"'x' .* stands below 'one', 'two'|'two'"):
         parents_among(ids, ONTOLOGY)
 
 
