@@ -11,6 +11,7 @@ from optirank.pl.axes import save_figure
 from optirank.pl.genes import panel, panel_weights
 from optirank.pl.labels import labels
 from optirank.pl.sizes import panel_sizes, selection_path
+from optirank.pl.tree import tree
 from optirank.pl.truth import confusion, reliability, roc
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "roc",
     "save_figure",
     "selection_path",
+    "tree",
 ]
 
 
