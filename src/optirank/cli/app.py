@@ -33,6 +33,7 @@ Labels without training, by a model that comes with optirank, on generated cells
 
 From labelled profiles to labels for new ones, with a generated pair:
 
+  optirank labels pair/reference.h5ad pair/query.h5ad --label cell_type
   optirank train pair/reference.h5ad --label cell_type -o model.optirank
   optirank predict pair/query.h5ad --model model.optirank -o labels.csv
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
