@@ -9,16 +9,22 @@ label that fewer studies can judge stays, and its card says by how little it was
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from optirank.model.tree import Tree
+from optirank.model import Terms, Tree
+from optirank.model.card import ClassCounts
+from optirank.ontology import cell_ontology, match_labels
 from optirank.workflow.levels import positions
+from optirank.workflow.predict import label_profiles
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from optirank import Model
+    from optirank.io.data import ExpressionData
 
 FEWEST = 10  # samples of a class in a set that judges it
 ENOUGH = 0.8  # sensitivity and specificity
@@ -85,13 +91,7 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
 
 def shipped_tree(tree: Tree, table: pd.DataFrame) -> Tree:
     """The tree whose leaves are told apart; the same one where all of them are."""
-    found = verdicts(table)
-    failed = [
-        label
-        for label in tree.leaves
-        if found.loc[label, "judged"] >= STUDIES > found.loc[label, "passed"]
-    ]
-    for label in failed:
+    for label in _failed(tree, verdicts(table)):
         if parent := tree.parents[label]:
             return Tree(
                 {
@@ -109,4 +109,87 @@ def leaves_of(tree: Tree, whole: Tree, labels: Sequence[str]) -> list[str]:
     return [
         next(name for name in reversed(whole.path(label)) if name in known)
         for label in labels
+    ]
+
+
+def judgements(
+    model: Model, others: Iterable[ExpressionData], label: str, studies: dict[str, str]
+) -> list[Judgement]:
+    """What a model says of the sets that had no part in its training."""
+    judged = []
+    for other in others:
+        known = other.obs[label].notna().to_numpy()
+        labels = label_profiles(other, model)
+        judged.append(
+            Judgement(
+                other.source,
+                studies.get(other.source, other.source),
+                other.obs[label][known].to_numpy(dtype=object),
+                labels.classes[labels.chosen[known]],
+            )
+        )
+    return judged
+
+
+def at_levels(
+    data: ExpressionData, label: str, tree: Tree, whole: Tree
+) -> ExpressionData:
+    """The same samples with the labels that a smaller tree has."""
+    labels = data.obs[label]
+    names = [name for name in labels.dropna().unique() if name in whole.parents]
+    mapping = dict(zip(names, leaves_of(tree, whole, names), strict=True))
+    return replace(data, obs=data.obs.assign(**{label: labels.map(mapping)}))
+
+
+def level_problems(tree: Tree, table: pd.DataFrame) -> list[str]:
+    """Leaves that enough studies judge, of which too few tell them apart."""
+    found = verdicts(table)
+    return [
+        f"{label}: told apart in {found.loc[label, 'passed']} of "
+        f"{found.loc[label, 'judged']} studies"
+        for label in _failed(tree, found)
+    ]
+
+
+def with_levels(model: Model, tree: Tree, table: pd.DataFrame) -> Model:
+    """A model with its tree and terms, and what its card says of the judges."""
+    found = verdicts(table)
+    notes = [
+        f"{label}: only {found.loc[label, 'judged']} other studies have {FEWEST} "
+        "samples of it"
+        for label in tree.leaves
+        if found.loc[label, "judged"] < STUDIES
+    ]
+    judged = [
+        of_set
+        if of_set.left_out
+        else replace(of_set, classes=_counts_of_set(table, of_set.name, tree))
+        for of_set in model.card.judged
+    ]
+    notes = (*model.card.notes, *notes)
+    card = replace(model.card, notes=notes, judged=tuple(judged))
+    ontology = cell_ontology()
+    ids = {term.label: term.id for term in match_labels(tree.labels, ontology)}
+    known = {label: term for label, term in ids.items() if term}
+    return replace(model, card=card, tree=tree, terms=Terms(known, ontology.version))
+
+
+def _counts_of_set(
+    table: pd.DataFrame, name: str, tree: Tree
+) -> dict[str, ClassCounts]:
+    """How a set's samples of each leaf, and of other labels, were labelled."""
+    rows = table[(table["set"] == name) & table["label"].isin(tree.leaves)]
+    return {
+        row["label"]: ClassCounts(row["right"], row["n"], row["false"], row["n_others"])
+        for row in rows.to_dict("records")
+        if row["n"]
+    }
+
+
+def _failed(tree: Tree, found: pd.DataFrame) -> list[str]:
+    """Leaves that enough studies judge, of which too few tell them apart."""
+    return [
+        label
+        for label in tree.leaves
+        if found.loc[label, "judged"] >= STUDIES > found.loc[label, "passed"]
     ]
