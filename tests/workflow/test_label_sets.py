@@ -6,11 +6,13 @@ import pandas as pd
 import pytest
 
 from optirank.io.data import DataError
-from optirank.ontology import cell_ontology
+from optirank.ontology import cell_ontology, term_ids
 from optirank.workflow.label_sets import (
     check_mapping,
     join,
     labels_of_files,
+    ontology_tree,
+    read_tree,
     side_by_side,
 )
 
@@ -63,3 +65,38 @@ def test_labels_of_files_are_read_by_their_names(tmp_path):
     paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
     sets = labels_of_files(paths, "type", genes_in="columns")
     assert sets == {"a": ["x", "y"], "b": ["x", "y"]}
+
+
+COUNTS = {"CD4 T cell": 5, "B cell": 4, "tumour": 3}
+
+
+def test_a_tree_is_read_from_a_table_of_two_columns(tmp_path):
+    path = tmp_path / "tree.csv"
+    path.write_text("label,parent\nCD4 T cell,lymphocyte\nB cell, lymphocyte\n")
+    tree = read_tree(path, COUNTS)
+    assert tree.path("B cell") == ("lymphocyte", "B cell")
+    assert tree.path("tumour") == ("tumour",)
+    path.write_text("label,parent\nCD4 T cell\n")
+    with pytest.raises(DataError, match="line 2 has 1 columns"):
+        read_tree(path, COUNTS)
+
+
+def test_terms_make_a_tree_of_the_labels_at_hand():
+    ids = {
+        "CD4 T cell": "CL:0000624",
+        "B cell": "CL:0000236",
+        "lymphocyte": "CL:0000542",  # of the user's table, above the two
+        "astrocyte": "CL:0000127",  # above none of them
+    }
+    tree = ontology_tree(ids, COUNTS, cell_ontology())
+    assert tree.parents == {
+        "CD4 T cell": "lymphocyte",
+        "B cell": "lymphocyte",
+        "lymphocyte": "",
+        "tumour": "",
+    }
+
+
+def test_labels_without_a_term_are_unknown_to_cellxgene():
+    ids = term_ids(["B cell", "unassigned"], {"B cell": "CL:0000236"})
+    assert ids == ["CL:0000236", "unknown"]

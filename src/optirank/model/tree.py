@@ -23,9 +23,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from optirank._util.names import counted, some
+from optirank.model.confidence import ErrorControl, fit_error_control
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,6 +237,23 @@ class Descent:
         coarser = (self.path[:, :, None] == tree.paths[truth][:, None, :]).any(axis=2)
         finer = np.logical_or.accumulate(self.path == truth[:, None], axis=1)
         return coarser | finer
+
+
+def fit_tree_control(
+    tree: Tree,
+    probabilities: NDArray[np.float64],
+    classes: Sequence[object],
+    truth: ArrayLike,
+    target_error: float | None = None,
+) -> ErrorControl:
+    """Error control of coarse and fine labels together, on held-out samples.
+
+    ``probabilities`` (n, classes) are those of the leaves, ``truth`` the true leaves.
+    """
+    names = np.asarray(truth).astype(str)
+    way = tree.descend(probabilities, classes)
+    right = way.right(tree, np.array([tree.place[name] for name in names], np.intp))
+    return fit_error_control(way.confidence, right, names, target_error)
 
 
 def level_weights(

@@ -6,9 +6,16 @@ https://obofoundry.org/ontology/cl); ``benchmarks/make_ontology.py`` makes it.
 
 from optirank.ontology.matching import LabelTerm, alike, match_labels
 from optirank.ontology.tables import read_terms, write_terms
-from optirank.ontology.terms import Ontology, cell_ontology, parents_among
+from optirank.ontology.terms import (
+    ID_COLUMN,
+    Ontology,
+    cell_ontology,
+    parents_among,
+    term_ids,
+)
 
 __all__ = [
+    "ID_COLUMN",
     "LabelTerm",
     "Ontology",
     "alike",
@@ -16,5 +23,6 @@ __all__ = [
     "match_labels",
     "parents_among",
     "read_terms",
+    "term_ids",
     "write_terms",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -85,6 +85,11 @@ def parents_among(ids: Mapping[str, str], ontology: Ontology) -> list[tuple[str,
             )
         rows.append((label, label_of[nearest[0]] if nearest else ""))
     return rows
+
+
+def term_ids(labels: Iterable[str], ids: Mapping[str, str]) -> list[str]:
+    """The id of each label, "unknown" for labels without one, as CELLxGENE asks for."""
+    return [ids.get(label, NO_TERM) for label in labels]
 
 
 def _listed(cell: str) -> tuple[str, ...]:

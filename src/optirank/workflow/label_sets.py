@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,14 @@ import pandas as pd
 from optirank._util.names import counted, some
 from optirank.io.data import DataError, text_column
 from optirank.io.reading import open_expression
-from optirank.ontology import LabelTerm, Ontology, alike, match_labels
+from optirank.model.tree import Tree, tree_of_table
+from optirank.ontology import (
+    LabelTerm,
+    Ontology,
+    alike,
+    match_labels,
+    parents_among,
+)
 from optirank.workflow.several import names_of_files
 
 
@@ -132,6 +140,45 @@ def check_mapping(mapping: Mapping[str, str], known: Sequence[str]) -> None:
                 f"--map {theirs}={ours}: {ours!r} is itself renamed to "
                 f"{mapping[ours]!r}: give {theirs!r} that name"
             )
+
+
+def read_tree(path: Path, counts: Mapping[str, int]) -> Tree:
+    """The tree in a table of two columns, a label and its parent, below a header.
+
+    ``counts`` are the samples of each label in the data. Tables are .csv, or .tsv with
+    tabs.
+    """
+    delimiter = "\t" if path.suffix.lower() in (".tsv", ".txt") else ","
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [*csv.reader(file, delimiter=delimiter)]
+    for number, line in enumerate(lines, 1):
+        if len(line) != 2:
+            raise DataError(
+                f"{path}, line {number} has {len(line)} columns: a tree has two, a "
+                "label and its parent"
+            )
+    rows = [(label.strip(), parent.strip()) for label, parent in lines[1:]]
+    return tree_of_table(rows, counts, str(path))
+
+
+def ontology_tree(
+    ids: Mapping[str, str], counts: Mapping[str, int], ontology: Ontology
+) -> Tree:
+    """The tree of the labels at hand by their terms; labels without one are at the top.
+
+    ``ids`` may have further labels, of the user's table: one that stands above labels
+    with samples becomes an inner label, others are left out.
+    """
+    above = {
+        higher
+        for label in ids.keys() & counts.keys()
+        for higher in ontology.ancestors(ids[label])
+    }
+    at_hand = {
+        label: term for label, term in ids.items() if label in counts or term in above
+    }
+    rows = parents_among(at_hand, ontology)
+    return tree_of_table(rows, counts, "the Cell Ontology")
 
 
 def labels_of_files(
