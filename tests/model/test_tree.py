@@ -17,6 +17,7 @@ from optirank.model.tree import (
     NO_LABEL,
     Terms,
     Tree,
+    fit_tree_control,
     level_weights,
     tree_of_columns,
     tree_of_table,
@@ -363,3 +364,14 @@ def test_a_model_with_a_tree_gives_the_deepest_label_that_is_sure():
     assert table["leaf"].tolist() == names(way.leaf)
     np.testing.assert_array_equal(table["confidence"], confidence)
     assert "probability_CD4 T" in table
+
+
+def test_the_control_of_a_tree_judges_coarse_and_fine_labels():
+    p = random_probabilities(3, 150)
+    truth = np.array(CLASSES)[p.argmax(axis=1)]
+    control = fit_tree_control(BLOOD, p, CLASSES, truth, 0.1)
+    way = BLOOD.descend(p, CLASSES)
+    right = way.right(BLOOD, np.array([BLOOD.place[name] for name in truth]))
+    expected = fit_error_control(way.confidence, right, truth, 0.1)
+    np.testing.assert_array_equal(control.bounds, expected.bounds)
+    assert control.target_error == 0.1
