@@ -155,8 +155,8 @@ def with_levels(model: Model, tree: Tree, table: pd.DataFrame) -> Model:
     """A model with its tree and terms, and what its card says of the judges."""
     found = verdicts(table)
     notes = [
-        f"{label}: only {found.loc[label, 'judged']} other studies have {FEWEST} "
-        "samples of it"
+        f"{label}: other studies with {FEWEST} samples of it: "
+        f"{found.loc[label, 'judged']}"
         for label in tree.leaves
         if found.loc[label, "judged"] < STUDIES
     ]

@@ -155,7 +155,7 @@ def test_a_recipe_with_a_tree_makes_a_model_that_knows_it(tmp_path):
     assert set(model.tree.leaves) == {str(label) for label in model.classes}
     assert model.terms.version in str(model.terms)
     # One study cannot show that classes are told apart, and the card says so
-    judges = [note for note in model.card.notes if "other studies have" in note]
+    judges = [note for note in model.card.notes if "other studies with" in note]
     assert len(judges) == len(model.classes)
     save(model, tmp_path / "toy.optirank")
     assert load(tmp_path / "toy.optirank").tree == model.tree

@@ -46,6 +46,8 @@ def test_the_table_is_small_whole_and_names_its_version():
         ("NK", "CL:0000623"),
         ("Microglia", "CL:0000129"),
         ("Platelets", "CL:0000233"),
+        ("CD16 monocyte", "CL:0002396"),
+        ("CD16- monocyte", "CL:0002057"),
         ("CD4-negative CD8-negative gamma-delta T cell", None),
     ],
 )

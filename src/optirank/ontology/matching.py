@@ -156,8 +156,9 @@ def _in_order(name: str) -> tuple[str, ...]:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name: small letters, no plural, CD14+ as cd14positive."""
-    text = re.sub(r"(?<=\w)\+(?!\w)", " positive ", name.casefold())
+    """The words of a name: small letters, no plural, CD14+ and CD14- as one word."""
+    text = re.sub(r"(?<=\w)\(?\+\)?(?!\w)", " positive ", name.casefold())
+    text = re.sub(r"(?<=\w)(\([-−]\)|[-−](?!\w))", " negative ", text)
     text = " ".join(re.findall(r"\w+", text.replace("_", " ")))
     text = re.sub(
         r" (positive|negative|low|high)\b", r"\1", text
