@@ -10,7 +10,9 @@ no part in its training: a set that it is trained on is labelled by a model of t
 others. A class that no such set can judge by at least ten samples is left out of the
 training. A candidate is shipped where every class has a sensitivity and a specificity
 of at least 80 % on every set with ten samples of it (of other classes); a file of any
-other candidate is removed. All counts go to results/models.csv, simple rivals on the
+other candidate is removed. Where a recipe has a tree of labels, classes that two other
+studies do not tell apart become their parent, and the model is trained again (see
+`model_levels`). All counts go to results/models.csv, simple rivals on the
 same sets to results/model_rivals.csv.
 """
 
@@ -28,14 +30,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from anndata import AnnData
+from model_levels import (
+    ENOUGH,
+    FEWEST,
+    at_levels,
+    judgements,
+    level_counts,
+    level_problems,
+    shipped_tree,
+    with_levels,
+)
 from model_rivals import JudgedScores, baselines_of, rivals_of_set
 from studies import header
 
 import optirank
 from optirank._util.files import write_text
-from optirank.io.data import DataError, duplicates, source_of
+from optirank.io.data import DataError, duplicates, source_of, with_annotations
 from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.reading import read_expression
+from optirank.model import Tree
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, TrainingResult, class_counts, train
@@ -48,9 +61,8 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+RECIPES = HERE / "models.toml"
 LABEL = "cell_type"
-FEWEST = 10  # samples of a class in a set that judges it
-ENOUGH = 0.8  # sensitivity and specificity of every class on each such set
 UNKNOWN_RATE = 0.01  # of held-out samples, at which unknown types are counted
 RESULTS = ("models", "model_rivals")
 
@@ -73,11 +85,12 @@ def main() -> None:
         "--data", type=Path, default=data_folder(), help="folder of .h5ad files"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "src/optirank/models")
+    parser.add_argument("--recipes", type=Path, default=RECIPES, help="a .toml file")
     parser.add_argument(
         "--results", type=Path, help="folder of the tables; default: results"
     )
     options = parser.parse_args()
-    recipes = read_recipes()
+    recipes = read_recipes(options.recipes)
     unknown = sorted(set(options.names) - set(recipes))
     if unknown:
         parser.error(
@@ -116,9 +129,9 @@ def ship(name: str, candidate: Candidate, folder: Path) -> int:
     return path.stat().st_size
 
 
-def read_recipes() -> dict[str, dict]:
+def read_recipes(path: Path = RECIPES) -> dict[str, dict]:
     """The recipes by name."""
-    return tomllib.loads((HERE / "models.toml").read_text("utf-8"))
+    return tomllib.loads(path.read_text("utf-8"))
 
 
 def sets_of(recipe: dict) -> list[str]:
@@ -143,13 +156,53 @@ def make(name: str, recipe: dict, data: Path) -> Candidate:
     """Train and judge one model."""
     parts = [read_set(data, set_name, recipe) for set_name in recipe["train"]]
     others = [read_set(data, set_name, recipe) for set_name in recipe.get("judge", ())]
+    if "tree" in recipe:
+        return make_with_tree(name, recipe, parts, others)
     one_study = recipe.get("one_study", False)
     classes = judgeable([] if one_study else parts, others, parts)
     parts = [restricted(part, classes) for part in parts]
     others = [restricted(other, classes) for other in others]
+    return make_flat(name, recipe, parts, others)
+
+
+def make_with_tree(
+    name: str,
+    recipe: dict,
+    parts: Sequence[AnnData],
+    others: Sequence[AnnData],
+) -> Candidate:
+    """Train and judge a model whose labels are a tree, at the levels that it can tell.
+
+    Samples of the training that are known to a coarser label alone are left out.
+    """
+    tree = Tree(recipe["tree"])
+    while True:
+        fine = [restricted(part, tree.leaves) for part in parts]
+        leaves = [restricted(other, tree.leaves) for other in others]
+        candidate = make_flat(name, recipe, fine, leaves)
+        tree = tree.of_classes(candidate.model.classes)
+        judged = judgements(candidate.model, others, LABEL, recipe.get("studies", {}))
+        table = level_counts(tree, judged)
+        smaller = shipped_tree(tree, table)
+        if smaller == tree:
+            model = with_levels(candidate.model, tree, table)
+            return Candidate(model, candidate.rivals, level_problems(tree, table))
+        parts = [at_levels(part, LABEL, smaller, tree) for part in parts]
+        others = [at_levels(other, LABEL, smaller, tree) for other in others]
+        tree = smaller
+
+
+def make_flat(
+    name: str,
+    recipe: dict,
+    parts: Sequence[AnnData],
+    others: Sequence[AnnData],
+) -> Candidate:
+    """Train and judge one model on the labels as they are."""
+    one_study = recipe.get("one_study", False)
     several = len(parts) > 1
     result = train(
-        join(parts) if several else parts,
+        join(list(parts)) if several else list(parts),
         TrainingOptions(
             label=LABEL,
             batch=FILE_COLUMN if several else None,
@@ -205,9 +258,7 @@ def sample_numbers(data: AnnData) -> dict[str, int]:
 def restricted(data: AnnData, classes: Sequence[str]) -> AnnData:
     """The same samples, without the labels of other classes."""
     labels = data.obs[LABEL]
-    return replace(
-        data, obs=data.obs.assign(**{LABEL: labels.where(labels.isin(classes))})
-    )
+    return with_annotations(data, **{LABEL: labels.where(labels.isin(classes))})
 
 
 def read_set(data: Path, name: str, recipe: dict | None = None) -> AnnData:

@@ -42,6 +42,7 @@ STUDIES = (
     "study_sources",
     "study_design",
     "study_assays",
+    "study_tree",
 )
 
 

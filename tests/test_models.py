@@ -142,3 +142,20 @@ def test_a_recipe_makes_a_model_of_the_classes_that_can_be_judged(tmp_path):
     right = labels.classes[labels.chosen].astype(str) == truth
     assert sum(counts.right for counts in judged.classes.values()) == right.sum()
     assert np.isfinite(list(model.card.baselines.values())).all()
+
+
+def test_a_recipe_with_a_tree_makes_a_model_that_knows_it(tmp_path):
+    write_example(tmp_path, 150, 120)
+    query = make_models.read_set(tmp_path, "query")
+    first, second, *others = make_models.sample_numbers(query)
+    parents = {"both": "", first: "both", second: "both", **dict.fromkeys(others, "")}
+    recipe = {"train": ["reference"], "judge": ["query"], "tree": parents}
+    recipe |= {"description": "x", "tissue": "blood", "species": "human"}
+    model = make_models.make("toy", recipe, tmp_path).model
+    assert set(model.tree.leaves) == {str(label) for label in model.classes}
+    assert model.terms.version in str(model.terms)
+    # One study cannot show that classes are told apart, and the card says so
+    judges = [note for note in model.card.notes if "other studies with" in note]
+    assert len(judges) == len(model.classes)
+    save(model, tmp_path / "toy.optirank")
+    assert load(tmp_path / "toy.optirank").tree == model.tree

@@ -69,7 +69,7 @@ def written(tmp_path, name, text):
     return path
 
 
-def notes_of(path, **options):
+def notes_of_file(path, **options):
     with open_expression(path, **options) as opened:
         assert len(notes_of(opened)) == len(set(notes_of(opened)))
         return " ".join(notes_of(opened))
@@ -123,7 +123,7 @@ def test_genes_are_named_by_the_column_that_has_the_models_genes(tmp_path):
     known = ["ESR1", "GATA3", "CD4"]
     read = read_expression(path, known_genes=known)
     assert list(read.var_names) == ["ESR1", "GATA3"]
-    assert "named by the column 'Description'" in notes_of(path, known_genes=known)
+    assert "named by the column 'Description'" in notes_of_file(path, known_genes=known)
     assert list(read_expression(path, gene_column="Description").var_names) == [
         "ESR1",
         "GATA3",
@@ -136,7 +136,7 @@ def test_columns_that_describe_genes_are_no_samples(column, tmp_path):
     path = written(tmp_path, "t.tsv", text)
     read = read_expression(path, genes_in="rows")
     assert list(read.obs_names) == ["s1"]
-    assert f"no samples are left out: {column}" in notes_of(path, genes_in="rows")
+    assert f"no samples are left out: {column}" in notes_of_file(path, genes_in="rows")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_numbers_and_genomes_are_no_part_of_a_genes_name(names, tmp_path):
     path = written(tmp_path, "t.csv", f"g,s1\n{first},1\n{second},2\n")
     read = read_expression(path, genes_in="rows")
     assert list(read.var_names) == ["ESR1", "2625"]
-    assert "read without" in notes_of(path, genes_in="rows")
+    assert "read without" in notes_of_file(path, genes_in="rows")
 
 
 def test_names_of_two_genomes_stay_as_they_are(tmp_path):
@@ -229,7 +229,7 @@ def test_separators_at_the_end_of_lines_and_comments_are_no_columns(text, tmp_pa
 
 def test_repeated_sample_names_are_said(tmp_path):
     path = written(tmp_path, "t.csv", "s,A,B\nx,1,2\ny,3,4\nx,1,2\n")
-    told = notes_of(path, genes_in="columns")
+    told = notes_of_file(path, genes_in="columns")
     assert told == "1 sample name occurs more than once: x"
 
 
@@ -268,7 +268,7 @@ def test_cycles_are_inverted_and_the_undetermined_ones_are_lowest(tmp_path):
         read_expression(path, genes_in="columns")
     read = read_expression(path, genes_in="columns", invert=True)
     np.testing.assert_array_equal(read.X, [[16.5, 1, 0], [15.5, 14.5, 6.5]])
-    assert "are inverted" in notes_of(path, genes_in="columns", invert=True)
+    assert "are inverted" in notes_of_file(path, genes_in="columns", invert=True)
 
 
 def test_values_that_may_be_cycles_are_pointed_out(tmp_path, caplog):

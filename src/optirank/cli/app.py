@@ -8,7 +8,16 @@ import typer
 
 from optirank import __version__
 from optirank._util.interrupts import remember_interrupts
-from optirank.cli import demo, design, evaluate, inspect, models, predict, train
+from optirank.cli import (
+    demo,
+    design,
+    evaluate,
+    inspect,
+    labels,
+    models,
+    predict,
+    train,
+)
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -25,6 +34,7 @@ Labels without training, by a model that comes with optirank, on generated cells
 
 From labelled profiles to labels for new ones, with a generated pair:
 
+  optirank labels pair/reference.h5ad pair/query.h5ad --label cell_type
   optirank train pair/reference.h5ad --label cell_type -o model.optirank
   optirank predict pair/query.h5ad --model model.optirank -o labels.csv
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
@@ -49,7 +59,14 @@ app = typer.Typer(
 )
 for _command in (
     *(models.models, train.train, predict.predict, evaluate.evaluate),
-    *(design.design, inspect.panel, inspect.inspect, demo.example, demo.demo),
+    *(
+        design.design,
+        labels.labels,
+        inspect.panel,
+        inspect.inspect,
+        demo.example,
+        demo.demo,
+    ),
 ):
     app.command(cls=GroupedCommand)(_command)
 

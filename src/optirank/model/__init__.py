@@ -25,6 +25,7 @@ from optirank.model.file import load, save
 from optirank.model.likeness import Likeness, fit_likeness
 from optirank.model.model import Model
 from optirank.model.predictor import MissingGenesError, Predictor
+from optirank.model.tree import Terms, Tree
 
 __all__ = [
     "Calibration",
@@ -35,6 +36,8 @@ __all__ = [
     "Model",
     "ModelFileError",
     "Predictor",
+    "Terms",
+    "Tree",
     "Withholding",
     "deciding_pairs",
     "explain",

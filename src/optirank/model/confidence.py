@@ -17,6 +17,12 @@ equally, since a query may have other shares of them than the training data. It 
 for samples like the held-out ones. A query can be harder: where its own confidences say
 that more labels are wrong than asked for, :func:`raise_threshold` raises the threshold
 until they do not.
+
+Where labels are a tree (see `optirank.model.tree`), every sample has one confidence per
+level, which falls from coarse to fine, and its label is the finest that reaches the
+threshold. The same tests then run over one threshold for all levels: with each step
+down, more samples get a label, and labels get finer. A label that is coarser than the
+truth is right. The error is that of all labels given, coarse and fine together.
 """
 
 from __future__ import annotations
@@ -258,7 +264,9 @@ def fit_error_control(
 
     Parameters
     ----------
-    confidence : the probability of the label given to each held-out sample.
+    confidence : the probability of the label given to each held-out sample; (n, levels)
+        for labels from coarse to fine, of which the finest above the threshold is
+        given. ``kept`` then is the share of the samples that keep the finest.
     correct : whether that label is right.
     truth : the true class of each, so that classes count equally; None: samples count.
     target_error : the share of wrong labels to allow among those given, such as 0.05;
@@ -276,21 +284,19 @@ def fit_error_control(
             np.asarray(truth), return_inverse=True, return_counts=True
         )
         weights = 1.0 / counts[codes]
-    order = np.argsort(-confidence, kind="stable")
-    values = confidence[order]
-    weights = weights[order]
-    total = np.cumsum(weights)
-    wrong = np.cumsum(np.where(correct[order], 0.0, weights))
-    errors = np.minimum(1.0, wrong / total)
-    n_equal = total**2 / np.cumsum(weights**2)  # samples of equal weight
-    last = _ends_of_steps(values)
+    steps = _Steps(confidence)
+    total = steps.over_samples(weights)
+    wrong = steps.over_labels(np.where(correct.T, 0.0, weights).T)
+    errors = np.clip(wrong / total, 0.0, 1.0)
+    n_equal = total**2 / steps.over_samples(weights**2)  # samples of equal weight
+    last = _ends_of_steps(steps.values)
     return ErrorControl(
-        thresholds=values[last],
+        thresholds=steps.values[last],
         errors=errors[last],
         bounds=_upper_bounds(errors[last], n_equal[last]),
         least=_upper_bounds(np.zeros(len(last)), n_equal[last]),
-        kept=(last + 1) / len(values),
-        n_samples=len(values),
+        kept=steps.n_finest()[last] / len(confidence),
+        n_samples=len(confidence),
         target_error=target_error,
     )
 
@@ -302,17 +308,51 @@ def raise_threshold(
 
     A confidence of 0.7 says that 3 of 10 such labels are wrong. The threshold is raised
     until the mean of these shares over the labels that are given is at most the target.
-    It is above 1 where no label can be given.
+    It is above 1 where no label can be given. ``confidence`` is (n,), or (n, levels) as
+    in :func:`fit_error_control`.
     """
-    given = np.sort(confidence[confidence >= threshold])[::-1]
-    if not given.size:
+    steps = _Steps(confidence)
+    n_given = np.count_nonzero(steps.values >= threshold)
+    if not n_given:
         return threshold
-    expected = np.cumsum(1.0 - given) / np.arange(1, len(given) + 1)
-    ends = np.append(given[1:] != given[:-1], True)  # equal ones stay together
+    values = steps.values[:n_given]
+    labelled = steps.over_samples(np.ones(len(confidence)))[:n_given]
+    expected = steps.over_labels(1.0 - confidence)[:n_given] / labelled
+    ends = np.append(values[1:] != values[:-1], True)  # equal ones stay together
     fits = np.flatnonzero(ends & (expected <= target_error))
     if not fits.size:
         return float(np.nextafter(1.0, 2.0))
-    return threshold if fits[-1] == len(given) - 1 else float(given[fits[-1]])
+    return threshold if fits[-1] == n_given - 1 else float(values[fits[-1]])
+
+
+class _Steps:
+    """Labels in the order in which a falling threshold gives them.
+
+    A sample has one label, or one per level from coarse to fine, each of which takes
+    the place of the coarser one before it. ``values`` are their confidences.
+    """
+
+    def __init__(self, confidence: NDArray[np.float64]) -> None:
+        self._n_levels = 1 if confidence.ndim == 1 else confidence.shape[1]
+        flat = confidence.ravel()  # stable: of equal ones the coarser label is first
+        self._order = np.argsort(-flat, kind="stable")
+        self.values = flat[self._order]
+
+    def over_samples(self, of_sample: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the samples that have a label, after each step."""
+        is_first = self._order % self._n_levels == 0
+        return np.cumsum(
+            np.where(is_first, of_sample[self._order // self._n_levels], 0)
+        )
+
+    def over_labels(self, of_label: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the labels that stand, after each step."""
+        rows = of_label.reshape(-1, self._n_levels)
+        return np.cumsum(np.diff(rows, axis=1, prepend=0.0).ravel()[self._order])
+
+    def n_finest(self) -> NDArray[np.intp]:
+        """Samples that have their finest label, after each step."""
+        return np.cumsum(self._order % self._n_levels == self._n_levels - 1)
 
 
 def check_target_error(target: float | None) -> None:

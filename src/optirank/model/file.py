@@ -29,6 +29,7 @@ from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.further import FurtherGenes
 from optirank.model.likeness import N_LEVELS, Likeness
 from optirank.model.model import Model
+from optirank.model.tree import Terms, Tree
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.relative import TIES
 
@@ -52,6 +53,8 @@ class _Optional(TypedDict, total=False):
     """What ``model.json`` holds of some models."""
 
     further: tuple[str, ...]  # names of genes outside the panel: see `FurtherGenes`
+    tree: Tree  # of models with coarser labels
+    terms: Terms  # of models whose labels have Cell Ontology terms
 
 
 class Document(_Optional):
@@ -254,6 +257,10 @@ def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
     if model.further is not None:
         document["further"] = tuple(model.further.genes.tolist())
         arrays["further"] = model.further.means.astype(ARRAYS["further"])
+    if model.tree is not None:
+        document["tree"] = model.tree
+    if model.terms is not None:
+        document["terms"] = model.terms
     return document, arrays
 
 
@@ -306,6 +313,8 @@ def _read(archive: Archive) -> Model:
         n_features=document["n_features"],
         card=document["card"],
         further=further,
+        tree=document.get("tree"),
+        terms=document.get("terms"),
     )
 
 

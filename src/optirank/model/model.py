@@ -16,6 +16,7 @@ from optirank._util.names import some
 from optirank.model.card import Card
 from optirank.model.further import FurtherGenes
 from optirank.model.predictor import Predictor, bind
+from optirank.model.tree import Terms, Tree
 from optirank.model.weights import References, SizedPanel
 from optirank.ranks.scoring import best_class
 
@@ -54,6 +55,10 @@ class Model:
         checked; None where the training data had no such genes.
     digest : str
         SHA-256 of the file that the model was read from; "" if it was not.
+    tree : Tree, optional
+        Coarser labels; its leaves are the classes.
+    terms : Terms, optional
+        Cell Ontology terms of the labels.
 
     Examples
     --------
@@ -70,8 +75,12 @@ class Model:
     card: Card = field(default_factory=Card)
     further: FurtherGenes | None = None
     digest: str = ""
+    tree: Tree | None = None
+    terms: Terms | None = None
 
     def __post_init__(self) -> None:
+        if self.tree is not None:
+            self.tree.check_classes(self.classes)
         if self.n_genes not in self.panels:
             raise ValueError(f"the model has no panel of {self.n_genes} genes")
         if self.further is not None and len(self.further.means) != len(self.classes):
@@ -142,6 +151,11 @@ class Model:
         """Whether the genes vote in pairs: a panel model, without intercept."""
         return self.panel.references is None
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels that a sample can get: the classes, and the coarser ones."""
+        return tuple(map(str, self.classes)) if self.tree is None else self.tree.labels
+
     @cached_property
     def path_genes(self) -> tuple[str, ...]:
         """Names of the genes of all panels, the model's own first."""
@@ -181,7 +195,11 @@ class Model:
         return predictor.probabilities(predictor.scores(matrix))
 
     def label(self, X: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
-        """One line per sample: label, confidence and ``probability_<class>``."""
+        """One line per sample: label, confidence and ``probability_<class>``.
+
+        With a tree, the label is the deepest that is more probable than all others
+        together, None where there is none; ``leaf`` and ``leaf_confidence`` follow.
+        """
         import pandas as pd
 
         predictor, matrix = self._bound(X, genes)
@@ -192,6 +210,8 @@ class Model:
             "label": self.classes[chosen],
             "confidence": probabilities[np.arange(len(chosen)), chosen],
         }
+        if self.tree is not None:
+            columns = self.tree.descend(probabilities, self.classes).columns(self.tree)
         for name, column in zip(self.classes, probabilities.T, strict=True):
             columns[f"probability_{name}"] = column
         index = X.index if isinstance(X, pd.DataFrame) else None
@@ -275,14 +295,19 @@ class Model:
         }
         labels = self.classes[kept]
         card = self.card.of_classes([str(label) for label in labels])
-        return replace(
+        tree = None if self.tree is None else self.tree.of_classes(labels)
+        part = replace(
             self,
             classes=labels,
             panels=panels,
             card=card,
             further=self.further and self.further.of_classes(kept),
             digest="",
+            tree=tree,
         )
+        if self.terms is None:
+            return part
+        return replace(part, terms=self.terms.of_labels(part.labels))
 
     def narrow(self) -> Model:
         """The model for data that have the columns of its panel alone, in

@@ -12,6 +12,7 @@ from optirank.pl.axes import save_figure
 from optirank.pl.genes import panel, panel_weights
 from optirank.pl.labels import labels, votes
 from optirank.pl.sizes import panel_sizes, selection_path
+from optirank.pl.tree import tree
 from optirank.pl.truth import confusion, reliability, roc
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "roc",
     "save_figure",
     "selection_path",
+    "tree",
     "votes",
 ]
 

@@ -81,7 +81,7 @@ def agreement(
     ranks = RanksByLabel(lambda _, rows: codes[labelled[rows]], len(classes))
     start = 0
     for block in blocks(profiles, names[genes], _BLOCK_SAMPLES, labelled):
-        rows = slice(start, start + block.shape[0])
+        rows = slice(start, start + len(labelled[start : start + _BLOCK_SAMPLES]))
         ranks.add(block, rows)
         start = rows.stop
     compared = agreement_of(means, ranks.result())

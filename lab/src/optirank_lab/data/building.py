@@ -118,7 +118,8 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
-        obs: pd.DataFrame = annotations_of(whole).drop(columns=[LABEL], errors="ignore").copy()
+        obs = annotations_of(whole)
+        obs = obs[[name for name in obs if name != LABEL]].copy()
     if not kept.any():
         raise DataError(f"no sample of {entry.name} is left with a label")
     obs[LABEL] = names
@@ -132,7 +133,7 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     obs["cell_type_original"] = label
     if rules.original:
         obs["cell_type_original"] = _sample_texts(rules.original, whole, raw)
-    return take_samples(changed(whole, obs=pd.DataFrame(obs)), kept)
+    return take_samples(changed(whole, obs=obs), kept)
 
 
 def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:

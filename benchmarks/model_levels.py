@@ -1,0 +1,194 @@
+"""At which level of a tree the classes of a shipped model are told apart.
+
+A class is shipped at the finest level at which two studies that had no part in its
+training give a sensitivity and a specificity of 80 %, each with ten samples of it. If a
+label that can be judged so fails, it and the labels beside it become their parent. A
+label that fewer studies can judge stays, and its card says by how little it was judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from optirank.io.data import source_of, with_annotations
+from optirank.model import Terms, Tree
+from optirank.model.card import ClassCounts
+from optirank.ontology import cell_ontology, match_labels
+from optirank.workflow.levels import positions
+from optirank.workflow.predict import label_profiles
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+    from numpy.typing import ArrayLike
+
+    from optirank import Model
+
+FEWEST = 10  # samples of a class in a set that judges it
+ENOUGH = 0.8  # sensitivity and specificity
+STUDIES = 2  # that must agree
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """True labels of a set and the leaves that a model gave; sets of one study share
+    donors or a laboratory's run.
+    """
+
+    name: str
+    study: str
+    truth: ArrayLike
+    leaves: ArrayLike
+
+
+def level_counts(tree: Tree, judgements: Iterable[Judgement]) -> pd.DataFrame:
+    """One line per set and label: right labels, samples, wrong labels of others.
+
+    A sample counts for a label where its truth says whether it is one: a T cell of
+    unknown kind says nothing of CD4 T cells.
+    """
+    rows = []
+    for judged in judgements:
+        truth = positions(tree, judged.truth)
+        given = positions(tree, judged.leaves)
+        known = truth >= 0
+        true_path, given_path = tree.paths[truth[known]], tree.paths[given[known]]
+        for label in tree.labels:
+            place = tree.place[label]
+            is_truth = (true_path == place).any(axis=1)
+            above = [tree.place[name] for name in tree.path(label)[:-1]]
+            decided = is_truth | ~pd.Series(true_path[:, -1]).isin(above).to_numpy()
+            called = (given_path == place).any(axis=1)
+            rows.append(
+                {
+                    "set": judged.name,
+                    "study": judged.study,
+                    "label": label,
+                    "right": int((is_truth & called).sum()),
+                    "n": int(is_truth.sum()),
+                    "false": int((decided & ~is_truth & called).sum()),
+                    "n_others": int((decided & ~is_truth).sum()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """Of each label, the studies that can judge it and those in which it passes.
+
+    A study of several sets passes a label where all its sets that can judge it do.
+    """
+    judging = table[(table["n"] >= FEWEST) & (table["n_others"] >= FEWEST)]
+    sensitivity = judging["right"] / judging["n"]
+    specificity = 1 - judging["false"] / judging["n_others"]
+    passed = (sensitivity >= ENOUGH) & (specificity >= ENOUGH)
+    by_study = passed.groupby([judging["label"], judging["study"]]).all()
+    found = by_study.groupby(level="label").agg(judged="size", passed="sum")
+    return found.reindex(table["label"].unique(), fill_value=0)
+
+
+def shipped_tree(tree: Tree, table: pd.DataFrame) -> Tree:
+    """The tree whose leaves are told apart; the same one where all of them are."""
+    for label in _failed(tree, verdicts(table)):
+        if parent := tree.parents[label]:
+            return Tree(
+                {
+                    name: above
+                    for name, above in tree.parents.items()
+                    if name == parent or parent not in tree.path(name)
+                }
+            )
+    return tree
+
+
+def leaves_of(tree: Tree, whole: Tree, labels: Sequence[str]) -> list[str]:
+    """Labels of the whole tree at the level of the leaves of a smaller one."""
+    known = set(tree.parents)
+    return [
+        next(name for name in reversed(whole.path(label)) if name in known)
+        for label in labels
+    ]
+
+
+def judgements(
+    model: Model, others: Iterable[AnnData], label: str, studies: dict[str, str]
+) -> list[Judgement]:
+    """What a model says of the sets that had no part in its training."""
+    judged = []
+    for other in others:
+        known = other.obs[label].notna().to_numpy()
+        labels = label_profiles(other, model)
+        judged.append(
+            Judgement(
+                source_of(other),
+                studies.get(source_of(other), source_of(other)),
+                other.obs[label][known].to_numpy(dtype=object),
+                labels.classes[labels.chosen[known]],
+            )
+        )
+    return judged
+
+
+def at_levels(data: AnnData, label: str, tree: Tree, whole: Tree) -> AnnData:
+    """The same samples with the labels that a smaller tree has."""
+    labels = data.obs[label]
+    names = [name for name in labels.dropna().unique() if name in whole.parents]
+    mapping = dict(zip(names, leaves_of(tree, whole, names), strict=True))
+    return with_annotations(data, **{label: labels.map(mapping)})
+
+
+def level_problems(tree: Tree, table: pd.DataFrame) -> list[str]:
+    """Leaves that enough studies judge, of which too few tell them apart."""
+    found = verdicts(table)
+    return [
+        f"{label}: told apart in {found.loc[label, 'passed']} of "
+        f"{found.loc[label, 'judged']} studies"
+        for label in _failed(tree, found)
+    ]
+
+
+def with_levels(model: Model, tree: Tree, table: pd.DataFrame) -> Model:
+    """A model with its tree and terms, and what its card says of the judges."""
+    found = verdicts(table)
+    notes = [
+        f"{label}: other studies with {FEWEST} samples of it: "
+        f"{found.loc[label, 'judged']}"
+        for label in tree.leaves
+        if found.loc[label, "judged"] < STUDIES
+    ]
+    judged = [
+        of_set
+        if of_set.left_out
+        else replace(of_set, classes=_counts_of_set(table, of_set.name, tree))
+        for of_set in model.card.judged
+    ]
+    notes = (*model.card.notes, *notes)
+    card = replace(model.card, notes=notes, judged=tuple(judged))
+    ontology = cell_ontology()
+    ids = {term.label: term.id for term in match_labels(tree.labels, ontology)}
+    known = {label: term for label, term in ids.items() if term}
+    return replace(model, card=card, tree=tree, terms=Terms(known, ontology.version))
+
+
+def _counts_of_set(
+    table: pd.DataFrame, name: str, tree: Tree
+) -> dict[str, ClassCounts]:
+    """How a set's samples of each leaf, and of other labels, were labelled."""
+    rows = table[(table["set"] == name) & table["label"].isin(tree.leaves)]
+    return {
+        row["label"]: ClassCounts(row["right"], row["n"], row["false"], row["n_others"])
+        for row in rows.to_dict("records")
+        if row["n"]
+    }
+
+
+def _failed(tree: Tree, found: pd.DataFrame) -> list[str]:
+    """Leaves that enough studies judge, of which too few tell them apart."""
+    return [
+        label
+        for label in tree.leaves
+        if found.loc[label, "judged"] >= STUDIES > found.loc[label, "passed"]
+    ]

@@ -1,0 +1,401 @@
+"""A tree of labels: the classes of a model are its leaves, coarser labels are inside.
+
+The model stays one softmax over the leaves. The probability of an inner label is the
+sum over its leaves, so it is calibrated as they are, and a label is never less probable
+than one below it.
+
+A sample is led down from the top, at each label to the most probable one below. It gets
+the deepest label on this way whose probability reaches a threshold, so its finer and
+coarser labels never contradict each other. The way does not always end at the most
+probable leaf: with 0.3, 0.3 and 0.4 for CD4 T cells, CD8 T cells and monocytes, it goes
+to T cells (0.6), which the way to the best leaf would miss. For a threshold of 0.5 and
+above it finds the deepest label that reaches it anywhere in the tree, because two
+labels apart from each other cannot both have half of the probability.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optirank._util.names import counted, some
+from optirank.model.confidence import ErrorControl, fit_error_control
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_LABEL = -1  # in place of a label's position
+SURE = 0.5  # a label that is more probable than all others together
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Labels and the coarser label of each.
+
+    Attributes
+    ----------
+    parents : the coarser label of every label; "" for those at the top.
+    levels : names of the levels from coarse to fine, where they were columns.
+    """
+
+    parents: dict[str, str]
+    levels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if "" in self.parents:
+            raise ValueError("the tree has a label without a name")
+        strange = sorted(set(self.parents.values()) - {"", *self.parents})
+        if strange:
+            raise ValueError(f"the tree has no line for the label {strange[0]!r}")
+        if circle := _circle(self.parents):
+            raise ValueError(f"the tree has a cycle: {' below '.join(circle)}")
+        if len(self.leaves) < 2:
+            raise ValueError(f"the tree has {len(self.leaves)} leaves: give at least 2")
+
+    @cached_property
+    def children(self) -> dict[str, tuple[str, ...]]:
+        """The labels below each label; those at the top are below ""."""
+        below: dict[str, list[str]] = {"": [], **{name: [] for name in self.parents}}
+        for name, parent in self.parents.items():
+            below[parent].append(name)
+        return {name: tuple(names) for name, names in below.items()}
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """All labels, each before those below it, as a drawing lists them."""
+        listed = []
+        waiting = [*reversed(self.children[""])]
+        while waiting:
+            name = waiting.pop()
+            listed.append(name)
+            waiting += reversed(self.children[name])
+        return tuple(listed)
+
+    @cached_property
+    def leaves(self) -> tuple[str, ...]:
+        """The labels that have none below them: the classes of the model."""
+        return tuple(name for name in self.labels if not self.children[name])
+
+    @cached_property
+    def depth(self) -> int:
+        """The number of labels from the top to the deepest leaf."""
+        return max(len(self.path(leaf)) for leaf in self.leaves)
+
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """The position of each label among ``labels``."""
+        return {name: position for position, name in enumerate(self.labels)}
+
+    def path(self, label: str) -> tuple[str, ...]:
+        """The labels from the top down to a label."""
+        names = [label]
+        while parent := self.parents[names[-1]]:
+            names.append(parent)
+        return tuple(reversed(names))
+
+    @cached_property
+    def paths(self) -> NDArray[np.intp]:
+        """Positions (labels, depth) of the labels from the top down to each label.
+
+        A path that ends earlier repeats its last label.
+        """
+        table = np.empty((len(self.labels), self.depth), dtype=np.intp)
+        for row, label in enumerate(self.labels):
+            places = [self.place[name] for name in self.path(label)]
+            table[row] = places + places[-1:] * (self.depth - len(places))
+        return table
+
+    def of_classes(self, classes: Iterable[object]) -> Tree:
+        """The tree of some of the leaves; labels that then have none below go too."""
+        kept = {name for leaf in classes for name in self.path(str(leaf))}
+        parents = {name: up for name, up in self.parents.items() if name in kept}
+        return Tree(parents, self.levels)
+
+    def check_classes(self, classes: Iterable[object]) -> None:
+        """Refuse a tree whose leaves are not the classes of a model."""
+        names = {str(name) for name in classes}
+        leaves = set(self.leaves)
+        if names != leaves:
+            raise ValueError(
+                f"the leaves of the tree are not the classes: {some(names ^ leaves)} "
+                "are on one side alone"
+            )
+
+    def probabilities(
+        self, probabilities: NDArray[np.float64], classes: Iterable[object]
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, labels) of all labels from those (n, classes) of the
+        leaves.
+        """
+        whole = np.zeros((len(probabilities), len(self.labels)))
+        for column, name in enumerate(classes):
+            whole[:, self.place[str(name)]] = probabilities[:, column]
+        # From below, so that no rounding makes a label less probable than one below it
+        for label in reversed(self.labels):
+            if parent := self.parents[label]:
+                whole[:, self.place[parent]] += whole[:, self.place[label]]
+        return whole
+
+    def descend(
+        self, probabilities: NDArray[np.float64], classes: Iterable[object]
+    ) -> Descent:
+        """The ways of samples by the probabilities (n, classes) of the leaves."""
+        whole = self.probabilities(probabilities, classes)
+        leaf = np.full(len(whole), NO_LABEL)
+        for label in ("", *self.labels):
+            below = [self.place[name] for name in self.children[label]]
+            if below:
+                here = leaf == self.place.get(label, NO_LABEL)
+                best = whole[np.ix_(here, below)].argmax(axis=1)
+                leaf[here] = np.array(below)[best]
+        return self.along(whole, leaf)
+
+    def along(self, whole: NDArray[np.float64], leaf: NDArray[np.intp]) -> Descent:
+        """The ways of samples to given leaves (positions among ``labels``)."""
+        path = self.paths[leaf]
+        return Descent(path, np.take_along_axis(whole, path, axis=1))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Cell Ontology terms of labels.
+
+    Attributes
+    ----------
+    ids : the id of each label that has one, such as CL:0000236 for "B cell".
+    version : of the Cell Ontology.
+    """
+
+    ids: dict[str, str]
+    version: str
+
+    def of_labels(self, labels: Iterable[object]) -> Terms:
+        """The terms of some of the labels."""
+        kept = {str(label) for label in labels}
+        ids = {name: term for name, term in self.ids.items() if name in kept}
+        return Terms(ids, self.version)
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """The ways of samples down a tree, from coarse to fine.
+
+    Attributes
+    ----------
+    path : (n, depth), positions of labels; a way that ends earlier repeats its leaf.
+    confidence : (n, depth), their probabilities, which never rise on the way.
+    """
+
+    path: NDArray[np.intp]
+    confidence: NDArray[np.float64]
+
+    @property
+    def leaf(self) -> NDArray[np.intp]:
+        """The leaf at the end of each way."""
+        return self.path[:, -1]
+
+    def label(
+        self, threshold: float = SURE
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The deepest label of each sample whose confidence reaches a threshold.
+
+        Gives its position, or ``NO_LABEL`` where even the top is unsure, and its
+        confidence; that of the top where there is no label.
+        """
+        n_sure = (self.confidence >= threshold).sum(axis=1)
+        last = np.maximum(n_sure - 1, 0)[:, None]
+        label = np.take_along_axis(self.path, last, axis=1)[:, 0]
+        confidence = np.take_along_axis(self.confidence, last, axis=1)[:, 0]
+        return np.where(n_sure > 0, label, NO_LABEL), confidence
+
+    def columns(self, tree: Tree, threshold: float = SURE) -> dict[str, NDArray]:
+        """Columns ``label`` (None where there is none), ``confidence``, ``leaf`` and
+        ``leaf_confidence``.
+        """
+        words = np.array([*tree.labels, None], dtype=object)  # NO_LABEL is the last
+        label, confidence = self.label(threshold)
+        return {
+            "label": words[label],
+            "confidence": confidence,
+            "leaf": words[self.leaf],
+            "leaf_confidence": self.confidence[:, -1],
+        }
+
+    def right(self, tree: Tree, truth: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Whether each label (n, depth) on the way is the truth, or above or below it.
+
+        A truth that is no leaf says nothing of the labels below it: they count as
+        right.
+        """
+        coarser = (self.path[:, :, None] == tree.paths[truth][:, None, :]).any(axis=2)
+        finer = np.logical_or.accumulate(self.path == truth[:, None], axis=1)
+        return coarser | finer
+
+
+def fit_tree_control(
+    tree: Tree,
+    probabilities: NDArray[np.float64],
+    classes: Sequence[object],
+    truth: ArrayLike,
+    target_error: float | None = None,
+) -> ErrorControl:
+    """Error control of coarse and fine labels together, on held-out samples.
+
+    ``probabilities`` (n, classes) are those of the leaves, ``truth`` the true leaves.
+    """
+    names = np.asarray(truth).astype(str)
+    way = tree.descend(probabilities, classes)
+    right = way.right(tree, np.array([tree.place[name] for name in names], np.intp))
+    return fit_error_control(way.confidence, right, names, target_error)
+
+
+def level_weights(
+    tree: Tree, coef: NDArray[np.float64], classes: Sequence[object]
+) -> NDArray[np.float64]:
+    """Weights (labels, genes) that tell each label from the others below its parent.
+
+    They are the mean weights of its leaves minus the mean of those of the others; zero
+    for a label that is alone. ``coef`` has one row per class, or one for two classes.
+    """
+    rows = np.vstack([-coef, coef]) if len(coef) == 1 else coef
+    row_of = {str(name): row for row, name in enumerate(classes)}
+    leaves_of: dict[str, list[int]] = {name: [] for name in tree.labels}
+    for leaf in tree.leaves:
+        for name in tree.path(leaf):
+            leaves_of[name].append(row_of[leaf])
+    weights = np.zeros((len(tree.labels), coef.shape[1]))
+    for names in tree.children.values():
+        for name in names:
+            others = [
+                row
+                for sibling in names
+                if sibling != name
+                for row in leaves_of[sibling]
+            ]
+            if others:
+                own = rows[leaves_of[name]].mean(axis=0)
+                weights[tree.place[name]] = own - rows[others].mean(axis=0)
+    return weights
+
+
+def tree_of_columns(columns: pd.DataFrame) -> tuple[Tree, NDArray[np.object_]]:
+    """The tree of nested columns, from coarse to fine, and each sample's finest label.
+
+    A sample without a value in a column is known to the coarser label alone; one
+    without any has None. A label that repeats its parent's name is the same label. A
+    ValueError where a label stands below two others names the samples.
+    """
+    names = [str(name) for name in columns.columns]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError(
+            f"the columns {some(names)}: give two different ones or more, from coarse "
+            "to fine"
+        )
+    text = columns.astype(object).where(columns.notna(), "").astype(str)
+    lines = text.groupby(names, sort=False).indices
+    ways = {_way(np.atleast_1d(np.array(line))): rows for line, rows in lines.items()}
+    finest = np.full(len(text), None, dtype=object)
+    for way, rows in ways.items():
+        finest[rows] = way[-1] if way else None
+    return Tree(_parents(ways, columns.index, some(names)), tuple(names)), finest
+
+
+def _way(values: Iterable[str]) -> tuple[str, ...]:
+    """The labels of a sample from coarse to fine, without empty and repeated ones."""
+    way = [""]
+    way += [str(value) for value in values if value]
+    return tuple(name for above, name in itertools.pairwise(way) if name != above)
+
+
+def _parents(
+    ways: Mapping[tuple[str, ...], NDArray[np.intp]], samples: pd.Index, columns: str
+) -> dict[str, str]:
+    """The parent of each label on the ways of samples, which must be one."""
+    places: dict[str, dict[str, list[int]]] = {}
+    for way, rows in ways.items():
+        for parent, label in zip(("", *way), way, strict=False):
+            of_label = places.setdefault(label, {})
+            of_label.setdefault(parent, []).extend(rows.tolist())
+    for label, of_label in places.items():
+        if len(of_label) > 1:
+            where = [
+                f"{f'below {parent!r}' if parent else 'at the top'} "
+                f"({counted(len(rows), 'sample', 'samples')}, such as "
+                f"{samples[rows[0]]})"
+                for parent, rows in of_label.items()
+            ]
+            raise ValueError(
+                f"the columns {columns} are not nested: {label!r} stands "
+                f"{' and '.join(where)}: give it one name per parent, or correct "
+                "these samples"
+            )
+    return {label: next(iter(of_label)) for label, of_label in places.items()}
+
+
+def tree_of_table(
+    rows: Sequence[tuple[str, str]], counts: Mapping[str, int], source: str
+) -> Tree:
+    """The tree of a table with two columns, a label and its parent.
+
+    Parameters
+    ----------
+    rows : the lines below the header; an empty parent is the top, and so is a parent
+        without a line of its own.
+    counts : samples of each label in the data. A label without a line is at the top.
+    source : of the table, for messages, which name its lines.
+    """
+    parents: dict[str, str] = {}
+    line_of: dict[str, int] = {}
+    for line, (label, parent) in enumerate(rows, 2):  # 1 is the header
+        if not label:
+            raise ValueError(f"{source}, line {line}: there is no label")
+        if parents.setdefault(label, parent) != parent:
+            raise ValueError(
+                f"{source}, lines {line_of[label]} and {line}: {label!r} has two "
+                f"parents, {parents[label]!r} and {parent!r}: keep one"
+            )
+        line_of.setdefault(label, line)
+    circle = _circle(parents)
+    if circle:
+        lines = sorted({line_of[name] for name in circle})
+        where = f"{'line' if len(lines) == 1 else 'lines'} {some(lines)}"
+        raise ValueError(
+            f"{source}, {where}: a cycle, {' below '.join(circle)}: one of them has "
+            "another parent, or none"
+        )
+    for name in (*dict.fromkeys(parents.values()), *counts):
+        parents.setdefault(name, "")
+    parents.pop("", None)
+    inner = set(parents.values())
+    for label in parents:
+        if label not in inner and not counts.get(label):
+            near = difflib.get_close_matches(label, counts, n=3)
+            hint = f"; the data have {some(near)}" if near else ""
+            raise ValueError(
+                f"{source}, line {line_of[label]}: {label!r} has neither samples nor "
+                f"labels below it: correct the name or remove the line{hint}"
+            )
+    return Tree(parents)
+
+
+def _circle(parents: Mapping[str, str]) -> list[str]:
+    """Labels each of which is below the next, the first and last the same."""
+    safe = {""}
+    for start in parents:
+        way: dict[str, None] = {}
+        name = start
+        while name not in safe and name not in way:
+            way[name] = None
+            name = parents.get(name, "")
+        if name not in safe:
+            walked = [*way]
+            return [*walked[walked.index(name) :], name]
+        safe |= way.keys()
+    return []

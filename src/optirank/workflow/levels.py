@@ -1,0 +1,133 @@
+"""Labels of a tree, level by level: how many, how sure, how right.
+
+A label is given at some level of the tree. If it stands above the truth it is right but
+coarse; if it stands below a truth that is known to a coarser label alone, it is right.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from optirank.model.tree import NO_LABEL, Tree
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+COARSER = "coarser"  # a label above the level of a table
+WITHHELD = "withheld"
+
+
+def positions(tree: Tree, labels: ArrayLike) -> NDArray[np.intp]:
+    """Positions of labels among those of a tree; ``NO_LABEL`` for other words."""
+    return pd.Index(tree.labels).get_indexer(pd.Index(labels).astype(object))
+
+
+def level_names(tree: Tree) -> list[str]:
+    """The names of the levels: those of the columns, else level 1, 2, ..."""
+    numbered = [f"level {depth}" for depth in range(1, tree.depth + 1)]
+    return [*tree.levels, *numbered[len(tree.levels) :]][: tree.depth]
+
+
+def tree_table(
+    tree: Tree, given: NDArray[np.intp], confidence: NDArray[np.float64]
+) -> pd.DataFrame:
+    """One line per label, each before those below it.
+
+    ``depth`` from 0, ``n_samples`` with this label or one below it, ``n_own`` with this
+    one itself, ``share`` of all samples, ``confidence`` (mean over ``n_samples``, of
+    the labels as they are given). ``given`` are positions of labels.
+    """
+    labelled = given != NO_LABEL
+    path = tree.paths[given[labelled]]
+    # A path that ends early repeats its label, which counts once
+    is_new = np.diff(path, axis=1, prepend=NO_LABEL) != 0
+    sure = np.broadcast_to(confidence[labelled][:, None], path.shape)
+    n_labels = len(tree.labels)
+    counts = np.bincount(path[is_new], minlength=n_labels)
+    total = np.bincount(path[is_new], sure[is_new], minlength=n_labels)
+    return pd.DataFrame(
+        {
+            "depth": [len(tree.path(label)) - 1 for label in tree.labels],
+            "n_samples": counts,
+            "n_own": np.bincount(given[labelled], minlength=n_labels),
+            "share": counts / max(1, len(given)),
+            "confidence": total / np.where(counts, counts, np.nan),
+        },
+        index=pd.Index(tree.labels, name="label"),
+    )
+
+
+def level_outcomes(
+    tree: Tree, truth: NDArray[np.intp], given: NDArray[np.intp]
+) -> pd.DataFrame:
+    """What became of the samples, by the level of the label that they got.
+
+    One line per level, the last for labels that are withheld: ``n_samples``, ``share``
+    of all, and how many are ``right``, ``coarse`` (right, but above the truth) and
+    ``wrong``. ``truth`` and ``given`` are positions of labels.
+    """
+    depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
+    above = _is_above(tree)
+    known = np.where(given == NO_LABEL, truth, given)
+    coarse = above[known, truth]
+    right = (known == truth) | above[truth, known]
+    level = np.where(given == NO_LABEL, tree.depth, depths[known])
+    rows = []
+    for number, name in enumerate([*level_names(tree), WITHHELD]):
+        here = level == number
+        judged = here & (given != NO_LABEL)
+        rows.append(
+            {
+                "level": name,
+                "n_samples": int(here.sum()),
+                "share": here.mean() if len(here) else 0.0,
+                "right": int((judged & right).sum()),
+                "coarse": int((judged & coarse).sum()),
+                "wrong": int((judged & ~right & ~coarse).sum()),
+            }
+        )
+    return pd.DataFrame(rows).set_index("level")
+
+
+def level_confusions(
+    tree: Tree, truth: NDArray[np.intp], given: NDArray[np.intp]
+) -> dict[str, pd.DataFrame]:
+    """The confusion of each level: true labels (rows) and labels given (columns).
+
+    Both are read at that level. The last columns are labels above it, and labels that
+    are withheld. Samples whose truth is known above the level alone are left out.
+    """
+    is_leaf = np.array([not tree.children[label] for label in tree.labels])
+    depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
+    tables = {}
+    for level, name in enumerate(level_names(tree)):
+        reaches = is_leaf | (depths >= level)
+        known = reaches[truth]
+        at_level = np.unique(tree.paths[reaches, level])
+        columns = [*(tree.labels[label] for label in at_level), COARSER, WITHHELD]
+        n_labels = len(at_level)
+        row = np.searchsorted(at_level, tree.paths[truth[known], level])
+        got = given[known]
+        column = np.searchsorted(at_level, tree.paths[got, level])
+        column = np.where(reaches[got], column, n_labels)
+        column = np.where(got == NO_LABEL, n_labels + 1, column)
+        shape = (n_labels, len(columns))
+        counts = np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1])
+        tables[name] = pd.DataFrame(
+            counts.reshape(shape),
+            index=pd.Index(columns[:n_labels], name="true class"),
+            columns=pd.Index(columns),
+        )
+    return tables
+
+
+def _is_above(tree: Tree) -> NDArray[np.bool_]:
+    """Whether a label (rows) stands above another (columns)."""
+    above = np.zeros((len(tree.labels), len(tree.labels)), dtype=bool)
+    for label in tree.labels:
+        for upper in tree.path(label)[:-1]:
+            above[tree.place[upper], tree.place[label]] = True
+    return above

@@ -1,0 +1,377 @@
+"""Trees of labels: how they are made and refused, and which label of a way is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_cases import assert_refused, gene_names, make_panel, pack, unpack
+
+from optirank import Model, load, save
+from optirank.model.confidence import fit_error_control, raise_threshold
+from optirank.model.tree import (
+    NO_LABEL,
+    Terms,
+    Tree,
+    fit_tree_control,
+    level_weights,
+    tree_of_columns,
+    tree_of_table,
+)
+
+BLOOD = Tree(
+    {
+        "lymphoid": "",
+        "T": "lymphoid",
+        "CD4 T": "T",
+        "CD8 T": "T",
+        "B": "lymphoid",
+        "myeloid": "",
+        "Mono": "myeloid",
+        "DC": "myeloid",
+        "platelet": "",
+    }
+)
+CLASSES = ["DC", "CD8 T", "B", "platelet", "CD4 T", "Mono"]
+
+
+def random_probabilities(seed: int, n: int = 200) -> np.ndarray:
+    return np.random.default_rng(seed).dirichlet(np.full(len(CLASSES), 0.4), n)
+
+
+def names(positions: np.ndarray) -> list[str]:
+    return [BLOOD.labels[k] if k != NO_LABEL else "" for k in positions]
+
+
+# Probabilities and the way down
+
+
+def test_an_inner_label_is_as_probable_as_its_leaves_together():
+    p = random_probabilities(0)
+    whole = BLOOD.probabilities(p, CLASSES)
+    for column, label in enumerate(BLOOD.labels):
+        below = [k for k, leaf in enumerate(CLASSES) if label in BLOOD.path(leaf)]
+        np.testing.assert_allclose(whole[:, column], p[:, below].sum(axis=1))
+
+
+@given(st.integers(0, 1000))
+def test_no_label_is_less_probable_than_one_below_it(seed):
+    whole = BLOOD.probabilities(random_probabilities(seed, 20), CLASSES)
+    for label, parent in BLOOD.parents.items():
+        if parent:
+            child, above = BLOOD.place[label], BLOOD.place[parent]
+            assert (whole[:, above] >= whole[:, child]).all()
+
+
+@given(st.integers(0, 1000), st.floats(0, 1))
+def test_a_fine_label_never_contradicts_the_coarse_one(seed, threshold):
+    way = BLOOD.descend(random_probabilities(seed, 20), CLASSES)
+    assert (np.diff(way.confidence, axis=1) <= 0).all()
+    fine, fine_confidence = way.label(threshold)
+    coarse, _ = way.label(max(threshold, 0.9))
+    for finer, coarser in zip(names(fine), names(coarse), strict=True):
+        assert not coarser or coarser in BLOOD.path(finer)
+    assert (fine_confidence[fine != NO_LABEL] >= threshold).all()
+
+
+@given(st.integers(0, 1000), st.floats(0.5, 1, exclude_min=True))
+def test_the_label_is_the_deepest_of_the_whole_tree_that_is_sure(seed, threshold):
+    p = random_probabilities(seed, 30)
+    whole = BLOOD.probabilities(p, CLASSES)
+    label, _ = BLOOD.descend(p, CLASSES).label(threshold)
+    for row, got in zip(whole, names(label), strict=True):
+        sure = [
+            name
+            for name, share in zip(BLOOD.labels, row, strict=True)
+            if share >= threshold
+        ]
+        assert got == max(sure, key=lambda name: len(BLOOD.path(name)), default="")
+
+
+def test_two_subtypes_of_one_type_are_stronger_than_another_type_alone():
+    p = np.array([[0, 0.3, 0, 0, 0.3, 0.4]])  # CD8 T, CD4 T, Mono
+    way = BLOOD.descend(p, CLASSES)
+    label, confidence = way.label()
+    assert names(label) == ["T"]
+    assert confidence == pytest.approx(0.6)
+
+
+def test_nothing_is_said_only_where_even_the_top_is_unsure():
+    p = np.array([[0.2, 0.1, 0.1, 0.3, 0.2, 0.1], [0.3, 0, 0, 0.4, 0, 0.3]])
+    label, confidence = BLOOD.descend(p, CLASSES).label()
+    assert names(label) == ["", "myeloid"]
+    assert confidence == pytest.approx([0.4, 0.6])
+
+
+def test_a_threshold_of_zero_gives_leaves():
+    label, _ = BLOOD.descend(random_probabilities(1), CLASSES).label(0.0)
+    assert set(names(label)) == set(BLOOD.leaves)
+
+
+def test_a_label_above_or_below_the_truth_is_right():
+    p = np.zeros((3, 6))
+    p[:, CLASSES.index("CD4 T")] = 1
+    way = BLOOD.descend(p, CLASSES)
+    truth = np.array([BLOOD.place[name] for name in ("CD8 T", "CD4 T", "T")])
+    expected = [[True, True, False], [True, True, True], [True, True, True]]
+    assert way.right(BLOOD, truth).tolist() == expected
+
+
+def test_a_leaf_high_in_the_tree_repeats_itself_on_its_way():
+    path = BLOOD.paths[BLOOD.place["platelet"]]
+    assert names(path) == ["platelet"] * 3
+
+
+# One error control for all levels
+
+
+@given(st.integers(0, 1000))
+def test_error_control_tests_the_labels_that_a_threshold_gives(seed):
+    rng = np.random.default_rng(seed)
+    p = random_probabilities(seed, 150)
+    truth = np.array(
+        [
+            BLOOD.place[CLASSES[k]]
+            for k in (rng.random((150, 1)) > p.cumsum(axis=1)).sum(axis=1).clip(0, 5)
+        ]
+    )
+    way = BLOOD.descend(p, CLASSES)
+    right = way.right(BLOOD, truth)
+    control = fit_error_control(way.confidence, right)
+    for threshold, error, kept in zip(
+        control.thresholds, control.errors, control.kept, strict=True
+    ):
+        label, _ = way.label(threshold)
+        given_labels = label != NO_LABEL
+        depth = (way.confidence >= threshold).sum(axis=1) - 1
+        wrong = ~right[np.arange(150), depth]
+        assert error == pytest.approx(wrong[given_labels].mean())
+        assert kept == pytest.approx(np.mean(label == way.leaf))
+
+
+@given(st.integers(0, 1000), st.floats(0.02, 0.3))
+def test_a_raised_threshold_expects_the_error_of_the_labels_it_gives(seed, target):
+    way = BLOOD.descend(random_probabilities(seed, 80), CLASSES)
+    threshold = raise_threshold(way.confidence, 0.5, target)
+    label, confidence = way.label(threshold)
+    given_labels = label != NO_LABEL
+    assert threshold >= 0.5
+    if given_labels.any():
+        assert (1 - confidence[given_labels]).mean() <= target + 1e-12
+
+
+def test_falling_back_shows_an_error_that_leaves_alone_cannot():
+    rng = np.random.default_rng(0)
+    n = 300
+    p = np.zeros((n, 6))
+    p[:, CLASSES.index("CD4 T")] = rng.uniform(0.4, 0.6, n)
+    p[:, CLASSES.index("CD8 T")] = 0.99 - p[:, CLASSES.index("CD4 T")]
+    p[:, CLASSES.index("B")] = 0.01
+    truth = np.where(rng.random(n) < 0.5, BLOOD.place["CD4 T"], BLOOD.place["CD8 T"])
+    way = BLOOD.descend(p, CLASSES)
+    right = way.right(BLOOD, truth)
+    with pytest.raises(ValueError, match="cannot show it"):
+        fit_error_control(way.confidence[:, -1], right[:, -1]).at(0.05)
+    control = fit_error_control(way.confidence, right).at(0.05)
+    assert set(names(way.label(control.threshold)[0])) == {"T"}
+
+
+# Trees from columns and tables
+
+
+def cells() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "coarse": ["L", "L", "M", "M", "L", None, "P"],
+            "fine": ["T", "B", "Mono", "DC", None, None, "P"],
+        },
+        index=[f"cell_{k}" for k in range(7)],
+    )
+
+
+def test_nested_columns_are_a_tree_and_the_finest_label_of_each_sample():
+    tree, finest = tree_of_columns(cells())
+    assert tree.parents == {
+        "L": "", "T": "L", "B": "L", "M": "", "Mono": "M", "DC": "M", "P": "",
+    }  # fmt: skip
+    assert tree.levels == ("coarse", "fine")
+    assert finest.tolist() == ["T", "B", "Mono", "DC", "L", None, "P"]
+
+
+def test_a_label_below_two_others_is_refused_with_the_cells():
+    table = cells()
+    table.loc["cell_3", "fine"] = "T"
+    with pytest.raises(ValueError, match="not nested: 'T' stands") as refused:
+        tree_of_columns(table)
+    for word in ("'L'", "cell_0", "'M'", "cell_3", "1 sample"):
+        assert word in str(refused.value)
+
+
+def test_a_label_above_itself_is_refused():
+    table = pd.DataFrame({"a": ["X", "Y"], "b": ["Y", "X"], "c": ["Z", "X"]})
+    with pytest.raises(ValueError, match="not nested"):
+        tree_of_columns(table)
+
+
+def test_one_column_is_no_tree():
+    with pytest.raises(ValueError, match="two different ones"):
+        tree_of_columns(cells()[["coarse"]])
+
+
+COUNTS = {"CD4 T": 9, "CD8 T": 8, "B": 7}
+
+
+def test_a_table_of_labels_and_parents_is_a_tree():
+    rows = [("CD4 T", "T"), ("CD8 T", "T"), ("T", "lymphoid")]
+    tree = tree_of_table(rows, COUNTS, "tree.csv")
+    assert tree.path("CD8 T") == ("lymphoid", "T", "CD8 T")
+    assert tree.path("B") == ("B",)
+    assert set(tree.leaves) == set(COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("CD4 T", "T"), ("CD4 T", "L")], ["lines 2 and 3", "two parents"]),
+        ([("CD4 T", "T"), ("T", "L"), ("L", "T")], ["lines 3, 4", "T below L below T"]),
+        ([("CD4 T", "T"), ("CD8  T", "T")], ["line 3", "neither samples", "CD8 T"]),
+        ([("CD4 T", "T"), ("", "T")], ["line 3", "no label"]),
+        ([("CD4 T", "CD4 T")], ["line 2", "cycle"]),
+    ],
+    ids=["two parents", "cycle", "leaf without samples", "no label", "own parent"],
+)
+def test_bad_tables_are_refused_with_their_lines(rows, words):
+    with pytest.raises(ValueError, match=r"tree\.csv, line") as refused:
+        tree_of_table(rows, COUNTS, "tree.csv")
+    for word in words:
+        assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("parents", "match"),
+    [
+        ({"a": "b", "b": "a", "c": "", "d": ""}, "cycle"),
+        ({"a": "x", "b": ""}, "no line for the label 'x'"),
+        ({"a": "", "b": "a"}, "1 leaves"),
+        ({"": "", "b": ""}, "without a name"),
+    ],
+)
+def test_what_is_no_tree_cannot_be_made(parents, match):
+    with pytest.raises(ValueError, match=match):
+        Tree(parents)
+
+
+def test_leaves_that_are_not_the_classes_are_refused():
+    BLOOD.check_classes(CLASSES)
+    with pytest.raises(ValueError, match="not the classes: DC"):
+        BLOOD.check_classes([name for name in CLASSES if name != "DC"])
+
+
+def test_labels_that_lost_all_their_leaves_leave_the_tree():
+    part = BLOOD.of_classes(["B", "CD4 T", "platelet"])
+    assert set(part.leaves) == {"B", "CD4 T", "platelet"}
+    assert "myeloid" not in part.parents
+    assert part.path("CD4 T") == BLOOD.path("CD4 T")
+
+
+# Weights by level
+
+
+def test_weights_of_a_label_tell_it_from_those_beside_it():
+    coef = np.eye(len(CLASSES))
+    weights = level_weights(BLOOD, coef, CLASSES)
+    own = dict(zip(CLASSES, weights[BLOOD.place["T"]], strict=True))
+    assert own["CD4 T"] == own["CD8 T"] == 0.5
+    assert own["B"] == -1
+    assert own["Mono"] == own["DC"] == own["platelet"] == 0
+
+
+def test_weights_by_level_of_two_classes_have_the_sign_of_each():
+    tree = Tree({"a": "", "b": ""})
+    weights = level_weights(tree, np.array([[1.0, -2.0]]), ["a", "b"])
+    assert weights[tree.place["b"]].tolist() == [2.0, -4.0]
+    assert (weights[tree.place["a"]] == -weights[tree.place["b"]]).all()
+
+
+# Models with a tree
+
+
+def model_with_tree() -> Model:
+    model = make_panel(n_classes=6)
+    named = replace(model, classes=np.array(CLASSES))
+    terms = Terms({"T": "CL:0000084", "DC": "CL:0000451"}, "v2026-03-26")
+    return replace(named, tree=BLOOD, terms=terms)
+
+
+def test_a_model_file_keeps_the_tree_and_the_terms(tmp_path):
+    model = model_with_tree()
+    save(model, tmp_path / "m.optirank")
+    again = load(tmp_path / "m.optirank")
+    assert again.tree == model.tree
+    assert again.tree.labels == model.tree.labels
+    assert again.terms == model.terms
+
+
+def test_a_model_without_a_tree_writes_the_same_file_as_before(tmp_path):
+    save(make_panel(), tmp_path / "m.optirank")
+    document, _ = unpack(tmp_path / "m.optirank")
+    assert document["schema"] == 1
+    assert not {"tree", "terms"} & set(document)
+
+
+@pytest.mark.parametrize(
+    ("parents", "match"),
+    [
+        ({"a": "b", "b": "a"}, "cycle"),
+        ({"a": "", "b": ""}, "not the classes"),
+        ("B", "type str"),
+    ],
+)
+def test_a_file_with_a_bad_tree_is_refused(tmp_path, parents, match):
+    path = tmp_path / "m.optirank"
+    save(model_with_tree(), path)
+    document, arrays = unpack(path)
+    document["tree"]["parents"] = parents
+    assert_refused(pack(path, document, arrays), match)
+
+
+def test_a_subset_keeps_its_part_of_the_tree_and_of_the_terms():
+    part = model_with_tree().subset(["CD4 T", "CD8 T", "B"])
+    assert part.labels == ("lymphoid", "T", "CD4 T", "CD8 T", "B")
+    assert part.terms.ids == {"T": "CL:0000084"}
+
+
+def test_a_smaller_model_keeps_the_tree():
+    model = model_with_tree()
+    assert model.smaller(3).tree == model.tree
+    assert model.narrow().tree == model.tree
+
+
+def test_a_model_with_a_tree_gives_the_deepest_label_that_is_sure():
+    model = model_with_tree()
+    X = pd.DataFrame(
+        np.random.default_rng(0).normal(size=(80, 30)), columns=gene_names(30)
+    )
+    table = model.label(X)
+    p = model.predict_proba(X)
+    way = BLOOD.descend(p, model.classes)
+    label, confidence = way.label()
+    assert table["label"].fillna("").tolist() == names(label)
+    assert table["leaf"].tolist() == names(way.leaf)
+    np.testing.assert_array_equal(table["confidence"], confidence)
+    assert "probability_CD4 T" in table
+
+
+def test_the_control_of_a_tree_judges_coarse_and_fine_labels():
+    p = random_probabilities(3, 150)
+    truth = np.array(CLASSES)[p.argmax(axis=1)]
+    control = fit_tree_control(BLOOD, p, CLASSES, truth, 0.1)
+    way = BLOOD.descend(p, CLASSES)
+    right = way.right(BLOOD, np.array([BLOOD.place[name] for name in truth]))
+    expected = fit_error_control(way.confidence, right, truth, 0.1)
+    np.testing.assert_array_equal(control.bounds, expected.bounds)
+    assert control.target_error == 0.1
