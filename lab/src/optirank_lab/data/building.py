@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from anndata import AnnData
 
@@ -118,8 +119,7 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
-        obs = annotations_of(whole)
-        obs = obs[[name for name in obs if name != LABEL]].copy()
+        obs = pd.DataFrame(annotations_of(whole).drop(columns=[LABEL], errors="ignore"))
     if not kept.any():
         raise DataError(f"no sample of {entry.name} is left with a label")
     obs[LABEL] = names
