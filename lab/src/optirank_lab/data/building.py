@@ -115,7 +115,7 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
         kept &= np.isin(label.astype(str), list(rules.labels))
     if entry.stand_in:
         names = np.array([rules.labels.get(text, text) for text in label], dtype=object)
-        obs = annotations_of(whole)[[]].copy()
+        obs = pd.DataFrame(index=annotations_of(whole).index)
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
