@@ -10,7 +10,7 @@ const FORMULA = /^[=+\-@\t\r]/; // with these a spreadsheet starts a formula
 const field = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** A share with four digits; a tie goes to the even one. */
-function share(x) {
+function fourDigits(x) {
   const scaled = x * 10 ** DIGITS;
   let whole = Math.round(scaled);
   if (whole - scaled === 0.5 && whole % 2) whole--;
@@ -29,8 +29,8 @@ export function labelsCsv(labels, spreadsheet = false) {
   const parts = [`${header.map(plain).join(",")}\n`];
   const n = labels.classes.length;
   labels.names.forEach((name, i) => {
-    const cells = [plain(name), plain(labelOf(labels, i)), share(labels.confidence[i])];
-    for (let c = 0; c < n; c++) cells.push(share(labels.probabilities[i * n + c]));
+    const cells = [plain(name), plain(labelOf(labels, i)), fourDigits(labels.confidence[i])];
+    for (let c = 0; c < n; c++) cells.push(fourDigits(labels.probabilities[i * n + c]));
     cells.push(plain(labels.reasons[labels.codes[i]]));
     parts.push(`${cells.join(",")}\n`);
   });

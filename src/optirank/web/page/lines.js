@@ -3,7 +3,7 @@
 const CHUNK = 1 << 22; // bytes read together
 const NEWLINE = 10;
 const RETURN = 13;
-const QUOTE = 34;
+export const QUOTE = 34;
 
 async function* chunksOf(stream) {
   let parts = [];

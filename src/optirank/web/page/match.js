@@ -38,7 +38,7 @@ export function matchGenes(wanted, given, otherNames = {}) {
 export const nPresent = (match) => match.columns.reduce((n, column) => n + (column >= 0), 0);
 
 /** Genes of a match that were not found, the ambiguous ones among them. */
-export const missingGenes = (match) => match.genes.filter((_, k) => match.columns[k] < 0);
+export const lackingGenes = (match) => match.genes.filter((_, k) => match.columns[k] < 0);
 
 /** How many of the wanted names are among others. */
 export function nShared(wanted, names) {
@@ -89,7 +89,7 @@ export function ofGenes(match, genes) {
   };
 }
 
-const pairs = (spelled) => some([...spelled].map(([ours, theirs]) => `${ours} as ${theirs}`));
+const spellings = (spelled) => some([...spelled].map(([ours, theirs]) => `${ours} as ${theirs}`));
 
 /** Sentences about genes that were found otherwise than as written, or not at all. */
 export function matchNotes(match) {
@@ -101,8 +101,8 @@ export function matchNotes(match) {
   ];
   const notes = kinds
     .filter(([, spelled]) => spelled.size)
-    .map(([what, spelled]) => `${counted(spelled.size, "gene is", "genes are")} ${what}: ${pairs(spelled)}`);
-  const missing = missingGenes(match);
+    .map(([what, spelled]) => `${counted(spelled.size, "gene is", "genes are")} ${what}: ${spellings(spelled)}`);
+  const missing = lackingGenes(match);
   if (missing.length) {
     notes.push(`${missing.length} of ${match.genes.length} genes are missing: ${some(missing)}`);
   }
@@ -123,7 +123,7 @@ export function checkCase(match) {
   if (nCase <= FEW || 2 * nCase <= found) return;
   throw new Error(
     `${nCase} of the ${found} genes that were found match in another case only: ` +
-      `${pairs(match.byCase)}. This may be another species (mouse symbols are written Cd4, ` +
+      `${spellings(match.byCase)}. This may be another species (mouse symbols are written Cd4, ` +
       "human ones CD4). Please give a table of homologs (homologs=, --homologs mouse or a " +
       "file), or say that case does not matter (homologs='case', --homologs case).",
   );

@@ -1,6 +1,6 @@
 // A model as the page holds it, and the panel of it that serves the genes of some data.
 
-import { checkCase, matchGenes, matchNotes, missingGenes, nPresent, ofGenes } from "./match.js";
+import { checkCase, matchGenes, matchNotes, lackingGenes, nPresent, ofGenes } from "./match.js";
 import { expectedAccuracy } from "./vote.js";
 import { costOf, leftOutNote, missingError, whyOther } from "./words.js";
 
@@ -62,7 +62,7 @@ export function bind(model, given, otherNames, options) {
     panel = ofClasses(panel, model.classes, classes);
   }
   const own = model.panels.get(model.n_genes);
-  const ownMissing = missingGenes(ofGenes(whole, own.genes)).length;
+  const ownMissing = lackingGenes(ofGenes(whole, own.genes)).length;
   const bound = {
     classes,
     size,

@@ -2,7 +2,7 @@
 
 import { queryChecksum } from "./digest.js";
 import { bind, boundAlarms, boundNotes } from "./model.js";
-import { missingGenes } from "./match.js";
+import { lackingGenes } from "./match.js";
 import { inNamesOf, uniqueGenes } from "./names.js";
 import { centredRanks, genesApart, standardised, valueScale, valueShares } from "./rank.js";
 import { some } from "./text.js";
@@ -82,7 +82,7 @@ export function labelValues(source, values, model, bound, readerNotes, words, op
   const alarms = boundAlarms(bound);
   if (query.shift > ALARM_SHIFT) alarms.push(UNLIKE);
   const shares = valueShares(values, nSamples, nGenes, blockRows);
-  const missing = missingGenes(bound.match);
+  const missing = lackingGenes(bound.match);
   const notes = [...readerNotes, ...boundNotes(bound), ...rawNotes(source, missing)];
   notes.push(...valueNotes(shares, model.values, words));
   if (standardised(values, nSamples, nGenes)) notes.push(words.standardised);
@@ -192,7 +192,7 @@ function record(source, model, bound, query, decision, notes, options, checksum)
     classes: bound.classes,
     withheld_label: withheldWord(bound.classes),
     n_genes: bound.match.genes.length,
-    missing_genes: missingGenes(bound.match),
+    missing_genes: lackingGenes(bound.match),
     left_out_classes: bound.leftOut,
     shift: query.shift,
     notes,

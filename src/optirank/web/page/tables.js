@@ -1,11 +1,10 @@
 // Tables of text: genes in rows or columns, annotations beside them, values parsed and checked.
 
 import { genesAmong, nameWarnings } from "./features.js";
-import { fieldStarts, fieldTexts, firstField, linesOf, numberOf, parseNumber } from "./lines.js";
+import { QUOTE, fieldStarts, fieldTexts, firstField, linesOf, numberOf, parseNumber } from "./lines.js";
 import { duplicates, quoted, readable, some, stripped } from "./text.js";
 
 const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*$/;
-const QUOTE = 34;
 
 /**
  * Open a table: the source that `label` takes.

@@ -111,7 +111,7 @@ export function explain(values, panel, classes) {
   const scores = byClass(scoresOf(centred, panel));
   const of = classes.map((_, c) => {
     const weights = weightsOf(panel, c);
-    return { ...contributions(centred, values, weights, panel), pairs: pairs(values, weights, panel) };
+    return { ...contributions(centred, values, weights, panel), pairs: decidingPairs(values, weights, panel) };
   });
   return { scores: Array.from(scores), classes: of };
 }
@@ -136,7 +136,7 @@ function contributions(centred, values, weights, panel) {
   return { genes: used, score: used.reduce((sum, line) => sum + line.contribution, 0) };
 }
 
-function pairs(values, weights, panel) {
+function decidingPairs(values, weights, panel) {
   const n = values.length;
   const found = [];
   for (let j = 0; j < n; j++) {
