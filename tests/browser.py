@@ -215,7 +215,9 @@ def open_session(folder: Path) -> Iterator[Session]:
     read_end, to_browser = os.pipe()
     from_browser, write_end = os.pipe()
     # The browser reads commands from its descriptor 3, and writes answers to 4
-    shell = f"exec 5<&{read_end} 6>&{write_end}; exec 3<&5 4>&6 5<&- 6>&-; " + 'exec "$@"'
+    shell = (
+        f"exec 5<&{read_end} 6>&{write_end}; exec 3<&5 4>&6 5<&- 6>&-; " + 'exec "$@"'
+    )
     process = subprocess.Popen(
         ["bash", "-c", shell, "bash", *command],
         pass_fds=(read_end, write_end),
@@ -229,7 +231,9 @@ def open_session(folder: Path) -> Iterator[Session]:
         try:
             targets = session.send("Target.getTargets")["targetInfos"]
             page = next(one for one in targets if one["type"] == "page")["targetId"]
-            attached = session.send("Target.attachToTarget", targetId=page, flatten=True)
+            attached = session.send(
+                "Target.attachToTarget", targetId=page, flatten=True
+            )
             session.target = attached["sessionId"]
             for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
                 session.send(f"{domain}.enable")

@@ -20,6 +20,7 @@ _HOMES = {
     "RankLogisticRegression": "optirank.estimators.optirank",
     "load": "optirank.model.file",
     "save": "optirank.model.file",
+    "write_page": "optirank.web",
 }
 
 _MODULES = ("datasets", "model", "pl", "tl")

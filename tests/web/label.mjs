@@ -6,8 +6,8 @@ import { pathToFileURL } from "node:url";
 
 const [folder] = process.argv.slice(2);
 const load = (name) => import(`${pathToFileURL(folder)}/${name}.js`);
-const [{ openTable }, { label, explainSample }, { readModel, unpacked }, { labelsCsv }] = await Promise.all(
-  ["tables", "predict", "model", "csv"].map(load),
+const [{ openTable }, { label, explainSample }, { readModel }, { labelsCsv }, { unpacked }] = await Promise.all(
+  ["tables", "predict", "model", "csv", "packed"].map(load),
 );
 
 const { model, tables, words, tasks } = JSON.parse(readFileSync(0, "utf-8"));

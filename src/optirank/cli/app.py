@@ -7,7 +7,16 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import demo, design, evaluate, inspect, models, predict, train
+from optirank.cli import (
+    demo,
+    design,
+    evaluate,
+    export,
+    inspect,
+    models,
+    predict,
+    train,
+)
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -29,6 +38,7 @@ From labelled profiles to labels for new ones, with a generated pair:
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
   optirank panel model.optirank        # the genes to measure
   optirank design pair/reference.h5ad --label cell_type --genes 50 -o panel.csv
+  optirank export model.optirank       # a page that labels in a browser
   optirank inspect model.optirank      # what the model is
 
 More:
@@ -48,7 +58,8 @@ app = typer.Typer(
 )
 for _command in (
     *(models.models, train.train, predict.predict, evaluate.evaluate),
-    *(design.design, inspect.panel, inspect.inspect, demo.example, demo.demo),
+    *(design.design, inspect.panel, export.export, inspect.inspect),
+    *(demo.example, demo.demo),
 ):
     app.command(cls=GroupedCommand)(_command)
 

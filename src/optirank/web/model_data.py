@@ -119,7 +119,12 @@ def generator_state() -> dict[str, str]:
     return {name: str(value) for name, value in state.items()}
 
 
-def packed(data: object) -> str:
-    """JSON, gzipped, in base64: the same data give the same text."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def packed(text: str) -> str:
+    """A text, gzipped, in base64: the same text gives the same bytes."""
     return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode()
+
+
+def packed_json(data: object) -> str:
+    """Plain values as packed JSON."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return packed(text)

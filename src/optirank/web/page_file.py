@@ -22,6 +22,7 @@ from optirank.web.model_data import (
     generator_state,
     model_data,
     packed,
+    packed_json,
 )
 
 _PARTS = files("optirank.web") / "page"
@@ -62,9 +63,9 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
     script = bundle("app")
     # Data of scripts are no scripts: the browser runs none of them
     blocks = {
-        "worker": bundle("worker"),
+        "worker": packed(bundle("worker")),
         "words": json.dumps(WORDS | {"generator": generator_state()}),
-        "tables": packed(gene_tables(models)),
+        "tables": packed_json(gene_tables(models)),
         "h5wasm": "",
         "licence": "",
     }
@@ -73,7 +74,7 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
         blocks["licence"] = _LICENCE.read_text("utf-8")
     stored = "\n".join(
         [
-            *(_block("model", packed(model_data(model)), model) for model in models),
+            *(_block("model", packed_json(model_data(model)), model) for model in models),
             *(_block(name, text) for name, text in blocks.items() if text),
         ]
     )

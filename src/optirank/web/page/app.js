@@ -2,7 +2,7 @@
 
 import { showCard } from "./card.js";
 import { byId, element } from "./dom.js";
-import { unpacked } from "./model.js";
+import { unpacked, unpackedBytes } from "./packed.js";
 import { showSample } from "./sample.js";
 import { showLabels } from "./summary.js";
 import { printable } from "./text.js";
@@ -94,11 +94,9 @@ const needsHdf5 = (file) => /\.h5(ad)?$/i.test(file.name) && part("h5wasm") !== 
 /** The address of the worker's script, which is text of this page. */
 async function workerAddress(withHdf5) {
   if (state.address) URL.revokeObjectURL(state.address);
-  const parts = [part("worker")];
+  const parts = [await unpackedBytes(part("worker")).text()];
   if (withHdf5) {
-    const packed = Uint8Array.from(atob(part("h5wasm")), (c) => c.charCodeAt(0));
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-    parts.unshift(await new Response(stream).blob(), ";globalThis.h5wasm = h5wasm;\n");
+    parts.unshift(await unpackedBytes(part("h5wasm")).blob(), ";globalThis.h5wasm = h5wasm;\n");
   }
   state.address = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
   return state.address;

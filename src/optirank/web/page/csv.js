@@ -1,7 +1,7 @@
 // The file of labels, as `optirank predict` writes it.
 
 import { fixed } from "./text.js";
-import { withheldWord } from "./predict.js";
+import { withheldWord } from "./words.js";
 
 const DIGITS = 4; // of confidences and probabilities: more is noise
 const FORMULA = /^[=+\-@\t\r]/; // with these a spreadsheet starts a formula

@@ -4,13 +4,6 @@ import { checkCase, matchGenes, matchNotes, lackingGenes, nPresent, ofGenes } fr
 import { expectedAccuracy } from "./vote.js";
 import { costOf, leftOutNote, missingError, whyOther } from "./words.js";
 
-/** The JSON that a packed text (base64 of gzip) holds. */
-export async function unpacked(text) {
-  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
-}
-
 function numbers(text, Kind) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return Float64Array.from(new Kind(bytes.buffer));

@@ -8,7 +8,7 @@ import { centredRanks, genesApart, standardised, valueScale, valueShares } from 
 import { some } from "./text.js";
 import { best, byClass, explain, likenessOf, probabilitiesOf, scoresOf, shiftOf } from "./vote.js";
 import { withhold } from "./withhold.js";
-import { ADAPT, UNLIKE, valueNotes } from "./words.js";
+import { ADAPT, UNLIKE, valueNotes, withheldWord } from "./words.js";
 
 const BLOCK = 4096; // samples that Python reads together: its errors name them
 const BLOCK_VALUES = 20_000_000;
@@ -162,14 +162,6 @@ function rawNotes(source, missing) {
   const inRaw = new Set(missing.filter((gene) => new Set(source.rawGenes).has(gene)));
   if (!inRaw.size) return [];
   return [`${inRaw.size} genes that are missing are in raw: use_raw=True (--use-raw) reads it`];
-}
-
-/** The word for a label that is withheld: one that no class is called. */
-export function withheldWord(classes) {
-  if (!classes.includes("unassigned")) return "unassigned";
-  let word = "withheld";
-  for (let k = 2; classes.includes(word); k++) word = `withheld ${k}`;
-  return word;
 }
 
 /** How the labels were made, as the record beside a file of labels. */

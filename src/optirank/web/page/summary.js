@@ -3,7 +3,7 @@
 import { labelOf, labelsCsv } from "./csv.js";
 import { bar, boxes, element, facts, plainTable, save, sentences, tiles } from "./dom.js";
 import { Grid } from "./grid.js";
-import { withheldWord } from "./predict.js";
+import { withheldWord } from "./words.js";
 import { fixed, percent, share, some, thousands } from "./text.js";
 
 // Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2

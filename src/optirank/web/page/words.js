@@ -93,3 +93,11 @@ export const UNLIKE =
 
 export const ADAPT =
   "learning from the query may help on another platform: --adapt (adapt=True)";
+
+/** The word for a label that is withheld: one that no class is called. */
+export function withheldWord(classes) {
+  if (!classes.includes("unassigned")) return "unassigned";
+  let word = "withheld";
+  for (let k = 2; classes.includes(word); k++) word = `withheld ${k}`;
+  return word;
+}
