@@ -2,12 +2,12 @@
 
 import { queryChecksum } from "./digest.js";
 import { bind, boundAlarms, boundNotes } from "./model.js";
-import { lackingGenes } from "./match.js";
+import { lackingGenes, nPresent } from "./match.js";
 import { inNamesOf, uniqueGenes } from "./names.js";
 import { centredRanks, genesApart, standardised, valueScale, valueShares } from "./rank.js";
 import { some } from "./text.js";
 import { best, byClass, explain, likenessOf, probabilitiesOf, scoresOf, shiftOf } from "./vote.js";
-import { withhold } from "./withhold.js";
+import { checkOptions, withhold } from "./withhold.js";
 import { ADAPT, UNLIKE, valueNotes, withheldWord } from "./words.js";
 
 const BLOCK = 4096; // samples that Python reads together: its errors name them
@@ -26,6 +26,7 @@ const SCALE_GENES = 2000;
  * targetError, unknownRate, dropClasses and homologs.
  */
 export async function label(source, model, tables, words, options, progress = () => {}) {
+  checkOptions(options);
   if (!source.nSamples) throw new Error(`${source.name} holds no samples: there is nothing to label`);
   const renamed = inNamesOf(source, model.genes, tables, options.homologs);
   const areCounts = await looksLikeCounts(source, renamed.names);
@@ -58,10 +59,10 @@ function bindTo(source, model, names, others, options) {
   try {
     return bind(model, names, others, options);
   } catch (error) {
+    if (!source.genesIn || !error.match) throw error;
     const samples = new Set(source.samples);
-    const inSamples = model.genes.filter((gene) => samples.has(gene));
-    const present = model.genes.filter((gene) => new Set(names).has(gene)).length;
-    if (!source.genesIn || inSamples.length <= present) throw error;
+    const inSamples = error.match.genes.filter((gene) => samples.has(gene));
+    if (inSamples.length <= nPresent(error.match)) throw error;
     const opposite = source.genesIn === "columns" ? "rows" : "columns";
     throw new Error(
       `${source.name}: the genes of the model are in its ${opposite}, not in its ` +
@@ -178,7 +179,7 @@ function record(source, model, bound, query, decision, notes, options, checksum)
     model: model.name,
     model_sha256: model.digest,
     optirank_version: model.version,
-    options: Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)),
+    options: Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== 0)),
     query: source.name,
     query_checksum: checksum,
     classes: bound.classes,

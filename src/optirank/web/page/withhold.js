@@ -28,6 +28,21 @@ export function withhold(query, bound, options, words) {
   return decision;
 }
 
+/** Refuse options that cannot be, as `PredictOptions` does. */
+export function checkOptions(options) {
+  if (options.threshold !== null && options.targetError !== null) {
+    throw new Error("give a threshold or a target error, not both");
+  }
+  const shares = [
+    ["threshold", options.threshold],
+    ["target_error", options.targetError],
+    ["unknown_rate", options.unknownRate],
+  ];
+  for (const [name, x] of shares) {
+    if (x !== null && !(x >= 0 && x <= 1)) throw new Error(`${name}=${x}: use a share between 0 and 1`);
+  }
+}
+
 function withholdUnknown(decision, query, bound, rate) {
   if (!(rate > 0 && rate < 1)) {
     throw new Error(`unknown rate ${rate}: use a share between 0 and 1, such as 0.01`);

@@ -24,6 +24,7 @@ export function missingError(model, panel, match, lacking) {
   if (present) remedies.push("train again on the genes that are present (--for, query=)");
   const error = new Error(`${what} Missing genes: ${some(missing)}. Please ${remedies.join(", or ")}.`);
   error.droppable = droppable;
+  error.match = match;
   return error;
 }
 
