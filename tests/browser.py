@@ -97,6 +97,7 @@ class Session:
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     _number: int = 0
+    _asked: dict[str, str] = field(default_factory=dict)
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         """What the browser answers to a command; its events are kept meanwhile."""
@@ -205,6 +206,9 @@ class Session:
             self.console.append(given["entry"]["text"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(given["request"]["url"])
+            self._asked[given["requestId"]] = given["request"]["url"]
+        elif method == "Network.loadingFailed" and given.get("blockedReason"):
+            self.requests.remove(self._asked[given["requestId"]])  # it was never sent
 
 
 @contextmanager

@@ -74,7 +74,10 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
         blocks["licence"] = _LICENCE.read_text("utf-8")
     stored = "\n".join(
         [
-            *(_block("model", packed_json(model_data(model)), model) for model in models),
+            *(
+                _block("model", packed_json(model_data(model)), model)
+                for model in models
+            ),
             *(_block(name, text) for name, text in blocks.items() if text),
         ]
     )

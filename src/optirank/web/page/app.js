@@ -9,7 +9,7 @@ import { printable } from "./text.js";
 
 const part = (name) => document.querySelector(`script[data-part="${name}"]`)?.textContent ?? "";
 const models = [...document.querySelectorAll('script[data-part="model"]')];
-const state = { worker: null, file: null, labels: null, when: "", model: null, address: null };
+const state = { run: 0, worker: null, file: null, labels: null, when: "", model: null, address: null };
 
 async function start() {
   const words = JSON.parse(part("words"));
@@ -18,6 +18,8 @@ async function start() {
   byId("models").hidden = models.length < 2;
   byId("model").addEventListener("change", chooseModel);
   byId("file").addEventListener("change", (event) => event.target.files[0] && work(event.target.files[0]));
+  // So that the same file can be chosen again
+  byId("file").addEventListener("click", (event) => (event.target.value = ""));
   byId("label-text").addEventListener("click", () => work(new File([byId("text").value], "pasted.txt")));
   byId("again").addEventListener("click", () => work(state.file));
   byId("cancel").addEventListener("click", cancel);
@@ -76,16 +78,19 @@ function options() {
 /** Have a file labelled by a new worker; one that is at work ends. */
 async function work(file) {
   endWorker();
+  const run = state.run;
   state.file = file;
   state.labels = null;
   byId("labels").hidden = true;
   byId("error").hidden = true;
   byId("again").hidden = false;
   report(`reading ${file.name}`, null);
-  const worker = (state.worker = new Worker(await workerAddress(needsHdf5(file))));
+  const address = await workerAddress(needsHdf5(file));
+  const tables = await unpacked(part("tables"));
+  if (run !== state.run) return; // cancelled, or another file was chosen meanwhile
+  const worker = (state.worker = new Worker(address));
   worker.onmessage = ({ data }) => worker === state.worker && take(data);
   worker.onerror = (event) => worker === state.worker && fail(event.message || "the worker ended: is there too little memory?");
-  const tables = await unpacked(part("tables"));
   worker.postMessage({ type: "label", file, model: state.model, tables, words: state.words, options: options() });
 }
 
@@ -135,6 +140,7 @@ function cancel() {
 }
 
 function endWorker() {
+  state.run++;
   state.worker?.terminate();
   state.worker = null;
   byId("working").hidden = true;
