@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 
 import h5py
@@ -263,7 +264,7 @@ def test_hostile_names_are_shown_as_text(session, tmp_path):
     theirs = expected(path, model, {})
     assert choose(session, path) == ""
     assert saved(session, "_img_src_x_onerror_alert_1_-labels.csv") == theirs.csv
-    session.run("document.querySelector('.grid').focus()")
+    session.run("document.querySelector('.grid table').focus()")
     session.press("Enter")
     session.wait_for("document.getElementById('sample').open")
     shown = session.run("document.getElementById('sample').innerText")
@@ -285,7 +286,7 @@ def test_a_sample_is_explained_as_inspect_explains_it(session, tmp_path):
     frame = cells(load("pancreas-human"))
     frame.to_csv(tmp_path / "query.csv")
     agree(session, tmp_path / "query.csv", "pancreas-human", {"genes_in": "columns"})
-    session.run("document.querySelector('.grid').focus()")
+    session.run("document.querySelector('.grid table').focus()")
     session.press("ArrowDown")
     session.press("Enter")
     session.wait_for("document.getElementById('sample').open")
@@ -328,7 +329,7 @@ def test_a_thousand_samples_are_sorted_searched_and_drawn_where_seen(session, tm
         session.run("document.querySelector('.search .note').textContent")
         == "11 of 1,000 samples"
     )
-    session.run("document.querySelector('.grid').focus()")
+    session.run("document.querySelector('.grid table').focus()")
     session.press("End")
     assert session.run("document.querySelector('[aria-selected=true]').rowIndex") == 11
 
@@ -393,3 +394,29 @@ def test_everything_has_a_name_for_a_screen_reader(session, tmp_path):
         and not node.get("name", {}).get("value")
     ]
     assert not nameless
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        ("kang_pbmc_stim", "blood-human"),
+        ("xin_980g", "pancreas-human"),
+        ("golub_leukemia", "leukaemia-human"),
+        ("nki_er", "breast-er-human"),
+        ("crcmsi_gse27544", "colorectal-msi-human"),
+        ("tm_10x_immune", "lymphocytes-mouse"),
+        ("tm_10x_immune", "blood-human"),  # another species
+        ("baron_h1", "blood-human"),  # another tissue
+        ("brain_merfish", "blood-human"),  # none of the genes
+    ],
+)
+def test_real_sets_get_the_labels_of_predict(
+    data, name, session, data_folder, tmp_path
+):
+    source = data_folder / f"{data}.h5ad"
+    if not source.is_file():
+        pytest.skip(f"{source} is not there")
+    path = tmp_path / source.name
+    shutil.copyfile(source, path)
+    agree(session, path, name)

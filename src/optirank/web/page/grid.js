@@ -47,13 +47,18 @@ export class Grid {
     );
     this.table = element(
       "table",
-      { role: "grid", "aria-label": "Labels of all samples", "aria-colcount": COLUMNS.length },
+      {
+        role: "grid",
+        tabindex: "0",
+        "aria-label": "Labels of all samples; arrow keys choose one, Enter opens it",
+        "aria-colcount": COLUMNS.length,
+      },
       element("thead", {}, element("tr", { "aria-rowindex": 1 }, this.heads)),
       this.body,
     );
-    this.box = element("div", { class: "grid", tabindex: "0", role: "group", "aria-label": "Labels; arrow keys choose a sample, Enter opens it" }, this.table);
+    this.box = element("div", { class: "grid" }, this.table);
     this.box.addEventListener("scroll", () => this.#draw());
-    this.box.addEventListener("keydown", (event) => this.#key(event));
+    this.table.addEventListener("keydown", (event) => this.#key(event));
     this.root = element(
       "div",
       {},
@@ -119,6 +124,7 @@ export class Grid {
     for (let k = first; k < last; k++) rows.push(this.#row(k));
     if (last < n && !forPrint) rows.push(space(n - last));
     this.body.replaceChildren(...rows);
+    this.table.setAttribute("aria-activedescendant", `row-${this.#selected}`);
     if (forPrint && last < n) {
       this.body.append(element("tr", {}, element("td", { colspan: COLUMNS.length }, `and ${thousands(n - last)} more samples`)));
     }
@@ -132,7 +138,7 @@ export class Grid {
     const withheld = codes[i] > 0;
     return element(
       "tr",
-      { "aria-rowindex": k + 2, "aria-selected": k === this.#selected, onclick: () => this.#choose(k, true) },
+      { id: `row-${k}`, "aria-rowindex": k + 2, "aria-selected": k === this.#selected, onclick: () => this.#choose(k, true) },
       element("th", { scope: "row", class: "text", title: names[i] }, names[i]),
       element("td", { class: withheld ? "text withheld" : "text" }, labelOf(this.#labels, i)),
       element("td", {}, fixed(confidence[i], 3)),
@@ -154,7 +160,7 @@ export class Grid {
   }
 
   #key(event) {
-    if (event.target !== this.box) return;
+    if (event.target !== this.table) return;
     const page = Math.max(1, Math.floor(this.box.clientHeight / this.#rowHeight) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     if (event.key === "Enter") this.#choose(this.#selected, true);

@@ -25,7 +25,7 @@ export function showLabels(section, labels, when, open) {
     element("h3", {}, "Label by label"),
     countsTable(labels, grid),
     element("h3", {}, "Sample by sample"),
-    element("p", { class: "note" }, "Choose a sample to see why it got its label."),
+    element("p", { class: "note hint" }, "Choose a sample to see why it got its label."),
     grid.root,
     ...missingSection(labels),
     ...sentences("Notes", [...labels.notes, ...labels.warnings]),
