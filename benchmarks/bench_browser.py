@@ -7,6 +7,7 @@ A page of blood-human, in headless Chromium: a CSV of 1,000 samples by 20,000 ge
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import tempfile
 import time
@@ -20,7 +21,7 @@ import optirank
 from optirank.web import write_page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from browser import Session, open_session
+from browser import NAMES, Session, open_session
 
 MODEL = "blood-human"
 N_GENES = 2000 if QUICK else 20_000
@@ -110,6 +111,9 @@ def seconds_to_label(session: Session, page: Path, query: Path) -> float:
 
 def main() -> None:
     """All figures, each with its target."""
+    if not any(map(shutil.which, NAMES)):
+        print("no Chromium here to measure the page in: make browser")
+        return
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         heading(f"The page of {MODEL}")

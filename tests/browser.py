@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _OPTIONS = (
     "--headless",
     "--no-sandbox",
@@ -48,7 +48,7 @@ class Opened:
 
 def chromium() -> str:
     """The command of Chromium; skips the test where there is none."""
-    command = next(filter(None, map(shutil.which, _NAMES)), None)
+    command = next(filter(None, map(shutil.which, NAMES)), None)
     if command is None:
         pytest.skip("no Chromium here to open the page with: apt-get install chromium")
     return command

@@ -237,6 +237,15 @@ def test_files_that_are_no_data_are_refused_in_clear_words(session, tmp_path):
     (tmp_path / "binary.csv").write_bytes(content)
     (tmp_path / "empty.csv").write_bytes(b"")
     (tmp_path / "damaged.csv.gz").write_bytes(b"\x1f\x8b no gzip")
+    as_h5ad(frame, tmp_path / "half.h5ad", "dense")
+    with h5py.File(tmp_path / "half.h5ad", "r+") as file:
+        del file["X"]
+        file["X"] = frame.to_numpy(np.float16)
+    as_h5ad(frame, tmp_path / "bits.h5ad", "csr")
+    with h5py.File(tmp_path / "bits.h5ad", "r+") as file:
+        indices = file["X/indices"][:]
+        del file["X/indices"]
+        file["X/indices"] = np.where(np.arange(len(indices)) == 5, 10**6, indices)
     (tmp_path / "picture.png").write_bytes(b"\x89PNG")
     for name in ("empty.h5ad", "text.h5ad", "empty.csv"):
         agree(
@@ -249,6 +258,8 @@ def test_files_that_are_no_data_are_refused_in_clear_words(session, tmp_path):
         assert error.startswith(
             f"{name} cannot be read, it may be truncated or damaged"
         )
+    assert "which this page does not read" in choose(session, tmp_path / "half.h5ad")
+    assert "entries outside its shape" in choose(session, tmp_path / "bits.h5ad")
     assert "picture.png: its name does not tell a format" in choose(
         session, tmp_path / "picture.png"
     )

@@ -4,7 +4,7 @@ import { genesAmong, nameWarnings } from "./features.js";
 import { readable, some, stripped } from "./text.js";
 
 const SPAN = 1 << 20; // entries read together
-const WHOLE = 4_000_000; // values of whole rows read together
+const WHOLE = 16_000_000; // values of whole rows read together: 64 MB in single precision
 const FOLDER = "/query";
 
 /** Open an .h5ad or 10x .h5: the source that `label` takes; `options` has layer, useRaw, geneColumn. */
@@ -85,6 +85,7 @@ function tenx(root, name) {
   const typed = third && group.get("features").keys().includes("feature_type");
   const types = typed ? texts(group.get("features/feature_type")) : id.map(() => "Gene Expression");
   const cells = texts(group.get("barcodes"));
+  checkNumbers(group.get("data"), name);
   const matrix = compressedRows(group, cells.length, id.length);
   const columns = { id, name: named, feature_types: types };
   return sourceOf(name, matrix, named, columns, cells, null, { geneColumn: null }, {});
@@ -159,6 +160,18 @@ function texts(dataset) {
   return Array.from(dataset.value ?? [], String);
 }
 
+const KINDS = { 0: [1, 2, 4, 8], 1: [4, 8], 8: [1, 2, 4, 8] }; // bytes of integers, floats, booleans
+
+/** Refuse values that the library gives as bytes. */
+function checkNumbers(dataset, name) {
+  const { type, size, littleEndian } = dataset.metadata;
+  if (KINDS[type]?.includes(size) && littleEndian !== false) return;
+  throw new Error(
+    `${name}: its values are stored as ${dataset.dtype}, which this page does not read: write them ` +
+      "as float32, or use optirank predict",
+  );
+}
+
 function matrixOf(element, name) {
   if (!isGroup(element)) {
     if (attribute(element, "encoding-type") === "null" || !element.shape) {
@@ -167,9 +180,11 @@ function matrixOf(element, name) {
     if (element.shape.length !== 2) {
       throw new Error(`${name}: X has shape (${element.shape.join(", ")}); it should be a matrix of numbers`);
     }
+    checkNumbers(element, name);
     return denseRows(element);
   }
   const kind = String(attribute(element, "encoding-type") ?? "");
+  checkNumbers(element.get("data"), name);
   const [rows, columns] = Array.from(attribute(element, "shape") ?? [0, 0], Number);
   if (kind.startsWith("csr")) return compressedRows(element, rows, columns);
   if (kind.startsWith("csc")) return compressedColumns(element, rows, columns);
@@ -207,7 +222,7 @@ function denseRows(element) {
       const values = emptyValues(element.metadata, n * groups.length);
       const chunk = element.metadata.chunks?.[0] ?? 1;
       const few = Math.max(1, Math.floor(WHOLE / Math.max(1, nColumns)));
-      const step = rows === null ? Math.max(chunk, few - (few % chunk)) : 1;
+      const step = rows === null ? few - (few > chunk ? few % chunk : 0) : 1;
       for (let at = 0; at < n; at += step) {
         const start = rows?.[at] ?? at;
         const stop = Math.min(start + step, nRows);
