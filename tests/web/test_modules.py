@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from web_cases import cells, expected, page_options, same_record
+from web_cases import MODELS, cells, expected, page_options, same_record
 
 from optirank.io.homologs import ensembl_ids_of, homolog_table
 from optirank.model import load
@@ -26,14 +26,6 @@ from optirank.web.page_file import bundle
 
 HERE = Path(__file__).parent
 MODULES = HERE.parents[1] / "src" / "optirank" / "web" / "page"
-MODELS = (
-    "blood-human",
-    "breast-er-human",
-    "colorectal-msi-human",
-    "leukaemia-human",
-    "lymphocytes-mouse",
-    "pancreas-human",
-)
 
 
 @pytest.fixture(autouse=True)

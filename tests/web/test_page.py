@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from test_modules import MODELS
-from web_cases import as_h5ad, cells, expected, same_record
+from web_cases import MODELS, as_h5ad, cells, expected, same_record
 
 from browser import open_session
 from optirank.model import load

@@ -15,6 +15,14 @@ from optirank.workflow.label_files import plain_record
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import predict_file
 
+MODELS = (
+    "blood-human",
+    "breast-er-human",
+    "colorectal-msi-human",
+    "leukaemia-human",
+    "lymphocytes-mouse",
+    "pancreas-human",
+)
 N_SAMPLES = 12
 
 # Options of the page by their names in Python
