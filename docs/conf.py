@@ -18,6 +18,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "browser_page",
     "command_tables",
     "mathml",
     "notebooks",

@@ -18,10 +18,15 @@ from pathlib import Path
 
 from PIL import Image, ImageChops
 
+from optirank.web import write_page
 from optirank_lab.data.registry import data_folder
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "tests"))
+from browser import open_session
+
 WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
+BROWSER_TALL = 1420
 DARK_ONLY = "@media screen and (prefers-color-scheme: dark)"
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
     "labels": ("labels.html", ("", "Label by label"), TALL),
@@ -92,6 +97,22 @@ def photograph(page: Path, out: Path, height: int) -> None:
     picture.crop(box).save(out, optimize=True)
 
 
+def photograph_browser(folder: Path) -> None:
+    """The page that labels in a browser, with the labels of generated cells."""
+    page = write_page("pancreas-human", folder / "browser.html", h5ad=True)
+    with open_session(folder / "browser") as session:
+        session.open(page)
+        session.wait_for("document.body.dataset.ready")
+        session.choose_file("#file", folder / "pair" / "islets.h5ad")
+        session.wait_for("!document.getElementById('labels').hidden")
+        session.look(HERE / "browser.png", WIDTH)  # the first one lacks what sticks
+        session.look(HERE / "browser.png", WIDTH)
+    picture = Image.open(HERE / "browser.png").convert("RGB")
+    picture.crop((0, 0, WIDTH, BROWSER_TALL)).quantize(64).save(
+        HERE / "browser.png", optimize=True
+    )
+
+
 def main() -> None:
     """Take all of them."""
     with tempfile.TemporaryDirectory() as name:
@@ -104,6 +125,7 @@ def main() -> None:
                 text = text.replace(DARK_ONLY, "@media screen")
             shown.write_text(text, encoding="utf-8")
             photograph(shown, HERE / f"{shot}.png", height)
+        photograph_browser(folder)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ _HOMES = {
     "RankLogisticRegression": "optirank.estimators.optirank",
     "load": "optirank.model.file",
     "save": "optirank.model.file",
+    "write_page": "optirank.web",
 }
 
 _MODULES = ("datasets", "model", "pl", "tl")
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from optirank.model.file import load, save
     from optirank.model.model import Model
     from optirank.ranks.transformer import ReferenceRankTransformer
+    from optirank.web import write_page as write_page
 
 
 def __getattr__(name: str) -> object:

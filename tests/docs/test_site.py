@@ -145,3 +145,9 @@ def test_formulas_are_drawn(site: Path) -> None:
     page = (site / "method.html").read_text(encoding="utf-8")
     assert page.count("<math") > 20
     assert "\\frac" not in words(site / "method.html")
+
+
+def test_the_site_has_the_page_that_labels_in_a_browser(site):
+    page = (site / "label.html").read_text("utf-8")
+    assert page.count('data-part="model"') >= 6
+    assert 'href="label.html"' in (site / "browser.html").read_text("utf-8")

@@ -12,6 +12,7 @@ from optirank.cli import (
     demo,
     design,
     evaluate,
+    export,
     inspect,
     labels,
     models,
@@ -40,6 +41,7 @@ From labelled profiles to labels for new ones, with a generated pair:
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
   optirank panel model.optirank        # the genes to measure
   optirank design pair/reference.h5ad --label cell_type --genes 50 -o panel.csv
+  optirank export model.optirank       # a page that labels in a browser
   optirank inspect model.optirank      # what the model is
 
 More:
@@ -59,14 +61,8 @@ app = typer.Typer(
 )
 for _command in (
     *(models.models, train.train, predict.predict, evaluate.evaluate),
-    *(
-        design.design,
-        labels.labels,
-        inspect.panel,
-        inspect.inspect,
-        demo.example,
-        demo.demo,
-    ),
+    *(design.design, labels.labels, inspect.panel, inspect.inspect),
+    *(export.export, demo.example, demo.demo),
 ):
     app.command(cls=GroupedCommand)(_command)
 

@@ -4,9 +4,11 @@ immutable object.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,6 +255,25 @@ class Model:
         from optirank.model.explanation import export_table
 
         return export_table(self)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        h5ad: bool = False,
+        overwrite: bool = False,
+    ) -> Path:
+        """Write a page that labels samples in a browser, one HTML file.
+
+        Parameters
+        ----------
+        path : the file to write, such as ``model.html``.
+        h5ad : whether the page reads .h5ad and 10x .h5 files too, which adds 1.4 MB.
+        overwrite : whether a file that exists may be replaced.
+        """
+        import optirank  # the room of the page is above this one
+
+        return optirank.write_page(self, path, h5ad=h5ad, overwrite=overwrite)
 
     def smaller(self, n_genes: int) -> Model:
         """The model of another panel of the path, without training."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-_MANY_ZEROS = 0.1  # share of zeros from which data are those of single cells
-_MORE_ZEROS = 0.35  # a third of the panel more is tied: a guess, not measured
-_SCALED = (
+MANY_ZEROS = 0.1  # share of zeros from which data are those of single cells
+MORE_ZEROS = 0.35  # a third of the panel more is tied: a guess, not measured
+SCALED = (
     "ranks within a sample change when genes are scaled or centred: if they were, give "
     "counts or their logarithm (layer=, --layer)"
 )
@@ -79,15 +79,15 @@ def value_notes(query: ValueShares, trained: ValueShares) -> list[str]:
     if query.negative and not trained.negative:
         notes.append(
             f"{query.negative:.1%} of the values are negative, and none were in the "
-            f"training data: {_SCALED}"
+            f"training data: {SCALED}"
         )
-    if not query.zeros and trained.zeros >= _MANY_ZEROS:
+    if not query.zeros and trained.zeros >= MANY_ZEROS:
         notes.append(
             f"no value is zero, and {trained.zeros:.0%} were in the training data: "
             "that is usual for a microarray; smoothed or imputed values would change "
             "ranks"
         )
-    elif query.zeros - trained.zeros > _MORE_ZEROS:
+    elif query.zeros - trained.zeros > MORE_ZEROS:
         notes.append(
             f"{query.zeros:.0%} of the values are zero, and {trained.zeros:.0%} were "
             "in the training data: zeros are ties, so labels are less certain; a "

@@ -1,0 +1,201 @@
+// The lines of a text file, in chunks: plain or gzipped, UTF-8 or UTF-16; their fields as numbers.
+
+const CHUNK = 1 << 22; // bytes read together
+const NEWLINE = 10;
+const RETURN = 13;
+export const QUOTE = 34;
+
+async function* chunksOf(stream) {
+  let parts = [];
+  let size = 0;
+  const reader = stream.getReader();
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    parts.push(next.value);
+    size += next.value.length;
+    if (size < CHUNK) continue;
+    yield joined(parts, size);
+    [parts, size] = [[], 0];
+  }
+  if (size) yield joined(parts, size);
+}
+
+function joined(parts, size) {
+  if (parts.length === 1) return parts[0];
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** The bytes of a file as UTF-8 without its mark; `progress` hears of those that were read. */
+async function* textChunks(file, progress) {
+  let seen = 0;
+  const counter = new TransformStream({
+    transform(chunk, controller) {
+      seen += chunk.length;
+      progress(seen, file.size);
+      controller.enqueue(chunk);
+    },
+  });
+  const open = () => {
+    const stream = file.stream();
+    return file.name.toLowerCase().endsWith(".gz")
+      ? stream.pipeThrough(counter).pipeThrough(new DecompressionStream("gzip"))
+      : stream.pipeThrough(counter);
+  };
+  const decoded = (stream, encoding) =>
+    stream.pipeThrough(new TextDecoderStream(encoding, { fatal: true })).pipeThrough(new TextEncoderStream());
+  const encoding = await encodingOf(file);
+  const stream = encoding === "utf-8" ? open() : decoded(open(), encoding);
+  let first = true;
+  for await (const chunk of chunksOf(stream)) {
+    const marked = first && chunk[0] === 0xef && chunk[1] === 0xbb && chunk[2] === 0xbf;
+    first = false;
+    yield marked ? chunk.subarray(3) : chunk;
+  }
+}
+
+/** UTF-16 by the mark at its beginning, else UTF-8. */
+async function encodingOf(file) {
+  let stream = file.slice(0, 1 << 16).stream();
+  if (file.name.toLowerCase().endsWith(".gz")) {
+    stream = stream.pipeThrough(new DecompressionStream("gzip"));
+  }
+  const reader = stream.getReader();
+  const { value } = await reader.read();
+  await reader.cancel().catch(() => {});
+  const mark = value ? (value[0] << 8) | value[1] : 0;
+  return mark === 0xfffe ? "utf-16le" : mark === 0xfeff ? "utf-16be" : "utf-8";
+}
+
+/** The lines of a file as bytes; a line end between quotes belongs to its line. */
+export async function* linesOf(file, progress = () => {}) {
+  let rest = new Uint8Array(0);
+  let ending = 0;
+  for await (const chunk of textChunks(file, progress)) {
+    if (!ending) ending = chunk.includes(NEWLINE) || !chunk.includes(RETURN) ? NEWLINE : RETURN;
+    const buffer = rest.length ? joined([rest, chunk], rest.length + chunk.length) : chunk;
+    let start = 0;
+    let from = 0;
+    for (let end = buffer.indexOf(ending, from); end >= 0; end = buffer.indexOf(ending, from)) {
+      const line = buffer.subarray(start, end);
+      from = end + 1;
+      if (hasOpenQuote(line)) continue;
+      start = from;
+      yield withoutReturn(line);
+    }
+    rest = buffer.slice(start);
+  }
+  if (rest.length) yield withoutReturn(rest);
+}
+
+const withoutReturn = (line) => (line.at(-1) === RETURN ? line.subarray(0, -1) : line);
+
+function hasOpenQuote(line) {
+  let open = false;
+  for (let at = line.indexOf(QUOTE); at >= 0; at = line.indexOf(QUOTE, at + 1)) open = !open;
+  return open;
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true });
+
+/** The text of some bytes; an error for bytes that are no UTF-8. */
+export function textOf(bytes) {
+  try {
+    const text = decoder.decode(bytes);
+    if (!text.includes("\0")) return text;
+  } catch {
+    // said below
+  }
+  throw new Error("it is no text in UTF-8 or UTF-16");
+}
+
+/** The first field of a line as text, without looking at the others. */
+export function firstField(line, separator) {
+  if (line[0] === QUOTE) return fieldTexts(line, separator)[0];
+  const end = line.indexOf(separator);
+  return textOf(end < 0 ? line : line.subarray(0, end));
+}
+
+/** All fields of a line as texts; quotes around a field go, and doubled ones are one. */
+export function fieldTexts(line, separator) {
+  const text = textOf(line);
+  const mark = String.fromCharCode(separator);
+  if (!text.includes('"')) return text.split(mark);
+  const fields = [];
+  let field = "";
+  let inside = false;
+  for (let k = 0; k < text.length; k++) {
+    const character = text[k];
+    if (inside && character === '"' && text[k + 1] === '"') {
+      field += '"';
+      k++;
+    } else if (character === '"' && (inside || field === "")) inside = !inside;
+    else if (character === mark && !inside) {
+      fields.push(field);
+      field = "";
+    } else field += character;
+  }
+  fields.push(field);
+  return fields;
+}
+
+/** Where the fields of a line without quotes begin; the last entry is behind its end. */
+export function fieldStarts(line, separator, starts) {
+  let n = 0;
+  starts[n++] = 0;
+  for (let at = 0; at < line.length; at++) {
+    if (line[at] !== separator) continue;
+    if (n + 1 >= starts.length) return starts.length; // more than the header has
+    starts[n++] = at + 1;
+  }
+  starts[n] = line.length + 1;
+  return n;
+}
+
+const POWERS = Float64Array.from({ length: 23 }, (_, k) => 10 ** k);
+const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i;
+const INFINITE = /^[-+]?inf(?:inity)?$/i;
+const MISSING = new Set(["", "na", "nan", "n/a", "null", "none", ".", "-"]);
+
+/** The number of a field's text: NaN where it is missing, undefined for a word. */
+export function numberOf(text, decimal) {
+  let trimmed = text.trim();
+  if (MISSING.has(trimmed.toLowerCase())) return NaN;
+  if (decimal === 44) trimmed = trimmed.replace(",", ".");
+  if (NUMBER.test(trimmed)) return Number(trimmed);
+  if (INFINITE.test(trimmed)) return trimmed.startsWith("-") ? -Infinity : Infinity;
+  return undefined;
+}
+
+/**
+ * The number in some bytes, exact as `Number` has it; NaN where it is missing, undefined for a
+ * word.
+ */
+export function parseNumber(line, start, end, decimal) {
+  let at = start;
+  const negative = line[at] === 45;
+  if (negative) at++;
+  let digits = 0;
+  let count = 0;
+  let power = 0;
+  let point = false;
+  for (; at < end; at++) {
+    const code = line[at];
+    if (code >= 48 && code <= 57) {
+      digits = digits * 10 + (code - 48);
+      if (digits > 0) count++;
+      if (point) power++;
+    } else if (code === decimal && !point) point = true;
+    else break;
+  }
+  const read = at - start - (negative ? 1 : 0) - (point ? 1 : 0);
+  if (at === end && read > 0 && count <= 15 && power <= 22) {
+    const size = power ? digits / POWERS[power] : digits;
+    return negative ? -size : size;
+  }
+  return numberOf(textOf(line.subarray(start, end)), decimal);
+}

@@ -1,0 +1,164 @@
+// Which labels of a query are withheld, and why.
+
+import { general, counted, percent } from "./text.js";
+import { forgivenShift, quantiles } from "./vote.js";
+import { cannotShow, heldOutReason, raisedReason } from "./words.js";
+
+const FEW_GENES = 5; // outside the largest tie: below, a label rests on very little
+
+/**
+ * The reason of each sample (0: the label is given; else a position in `reasons`), and notes.
+ *
+ * `query` has confidence, likeness, labels, shift and genesApart of all samples; `bound` is what
+ * the model is over the file's genes; `options` has threshold, targetError and unknownRate.
+ */
+export function withhold(query, bound, options, words) {
+  const reasons = ["", words.no_information, words.low_confidence, words.unknown];
+  const decision = {
+    reasons,
+    codes: new Uint8Array(query.confidence.length),
+    threshold: null,
+    thresholdReason: "",
+    notes: [],
+  };
+  if (options.unknownRate !== null) withholdUnknown(decision, query, bound, options.unknownRate);
+  setThreshold(decision, query.confidence, bound, options, words);
+  if (decision.threshold !== null) withholdUnsure(decision, query.confidence);
+  withholdTied(decision, query.genesApart);
+  return decision;
+}
+
+/** Refuse options that cannot be, as `PredictOptions` does. */
+export function checkOptions(options) {
+  if (options.threshold !== null && options.targetError !== null) {
+    throw new Error("give a threshold or a target error, not both");
+  }
+  const shares = [
+    ["threshold", options.threshold],
+    ["target_error", options.targetError],
+    ["unknown_rate", options.unknownRate],
+  ];
+  for (const [name, x] of shares) {
+    if (x !== null && !(x >= 0 && x <= 1)) throw new Error(`${name}=${x}: use a share between 0 and 1`);
+  }
+}
+
+function withholdUnknown(decision, query, bound, rate) {
+  if (!(rate > 0 && rate < 1)) {
+    throw new Error(`unknown rate ${rate}: use a share between 0 and 1, such as 0.01`);
+  }
+  if (bound.panel.levels === null) {
+    throw new Error(
+      "the model has no out-of-distribution score, so unknown samples cannot be told: train it " +
+        "with optirank train, or give a threshold instead",
+    );
+  }
+  const limits = quantiles(bound.panel.levels, rate);
+  const forgiven = forgivenShift(query.shift, query.likeness.length);
+  let unknown = 0;
+  query.likeness.forEach((score, i) => {
+    if (!(score + forgiven < limits[query.labels[i]])) return;
+    decision.codes[i] = 3;
+    unknown++;
+  });
+  const n = query.likeness.length;
+  decision.notes.push(
+    `${unknown} of ${n} samples (${percent(unknown / n)}) look like no class, and their labels are ` +
+      `withheld; of held-out samples it was ${percent(rate)}`,
+  );
+}
+
+function setThreshold(decision, confidence, bound, options, words) {
+  if (options.threshold !== null) {
+    decision.threshold = options.threshold;
+    decision.thresholdReason = `asked for a confidence of at least ${general(options.threshold)}`;
+    return;
+  }
+  const control = bound.panel.errorControl;
+  const target = options.targetError ?? bound.trainedTarget;
+  if (target === null || target === 1) return; // 1: withhold none
+  if (!(target > 0 && target < 1)) {
+    throw new Error(`target error ${target}: use a share between 0 and 1, such as 0.05`);
+  }
+  if (bound.leftOut.length) {
+    throw new Error(
+      `target error ${general(target)}: the model without some of its classes was never judged; ` +
+        "give a threshold instead",
+    );
+  }
+  if (control === null) {
+    throw new Error(
+      `target error ${general(target)}: the model stores no errors of held-out samples; give a ` +
+        "threshold instead",
+    );
+  }
+  const step = lastStepThatPasses(control, target);
+  if (step === null) throw new Error(cannotShow(target, control, words.certainty));
+  const heldOut = control.kept[step] === 1 ? 0 : control.thresholds[step];
+  decision.threshold = raiseThreshold(confidence, heldOut, target);
+  decision.thresholdReason =
+    decision.threshold > heldOut
+      ? raisedReason(decision.threshold, target, heldOut)
+      : heldOutReason(heldOut, control, step, target, words.certainty);
+}
+
+/** Tests from the most confident samples down, and stops at the first failure. */
+function lastStepThatPasses(control, target) {
+  const first = control.least.findIndex((bound) => bound <= target);
+  if (first < 0) return null;
+  let step = first;
+  while (step < control.bounds.length && control.bounds[step] <= target) step++;
+  return step > first ? step - 1 : null;
+}
+
+/** The threshold at which a query's own confidences expect the target error. */
+function raiseThreshold(confidence, threshold, target) {
+  const given = confidence.filter((x) => x >= threshold).sort().reverse();
+  if (!given.length) return threshold;
+  let wrong = 0;
+  let last = -1;
+  given.forEach((x, k) => {
+    wrong += 1 - x;
+    const ends = k === given.length - 1 || given[k + 1] !== x; // equal ones stay together
+    if (ends && wrong / (k + 1) <= target) last = k;
+  });
+  if (last < 0) return 1 + Number.EPSILON;
+  return last === given.length - 1 ? threshold : given[last];
+}
+
+function withholdUnsure(decision, confidence) {
+  let below = 0;
+  confidence.forEach((x, i) => {
+    if (!(x < decision.threshold)) return;
+    decision.codes[i] = 2;
+    below++;
+  });
+  const n = confidence.length;
+  const what = below
+    ? `${below} of ${n} labels (${percent(below / n)}) are withheld`
+    : "no label is withheld";
+  decision.notes.push(`${what}: ${decision.thresholdReason}`);
+}
+
+function withholdTied(decision, genesApart) {
+  let tied = 0;
+  let few = 0;
+  genesApart.forEach((n, i) => {
+    if (n === 0) {
+      decision.codes[i] = 1;
+      tied++;
+    } else if (n < FEW_GENES) few++;
+  });
+  if (tied) {
+    decision.notes.push(
+      `${counted(tied, "sample has", "samples have")} the same value in all genes of the panel, ` +
+        "and no label is given",
+    );
+  }
+  if (few) {
+    decision.notes.push(
+      `in ${counted(few, "sample", "samples")} all but ${FEW_GENES - 1} or fewer genes of the ` +
+        "panel have the same value: labels there rest on few genes",
+    );
+  }
+}

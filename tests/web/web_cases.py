@@ -1,0 +1,132 @@
+"""Files for the page, and what `optirank predict` says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anndata
+import numpy as np
+import pandas as pd
+
+from optirank.model import Model
+from optirank.workflow.label_files import plain_record
+from optirank.workflow.options import PredictOptions
+from optirank.workflow.predict import predict_file
+
+MODELS = (
+    "blood-human",
+    "breast-er-human",
+    "colorectal-msi-human",
+    "leukaemia-human",
+    "lymphocytes-mouse",
+    "pancreas-human",
+)
+N_SAMPLES = 12
+
+# Options of the page by their names in Python
+_OPTIONS = {
+    "threshold": "threshold",
+    "target_error": "targetError",
+    "unknown_rate": "unknownRate",
+    "drop_classes": "dropClasses",
+    "homologs": "homologs",
+}
+_READING = {
+    "genes_in": "genesIn",
+    "annotations": "annotations",
+    "gene_column": "geneColumn",
+    "layer": "layer",
+    "use_raw": "useRaw",
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What predict says: the file of labels, or an error."""
+
+    csv: bytes = b""
+    notes: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    probabilities: Any = None
+    record: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+    labels: Any = None
+
+
+def expected(path: Path, model: Model, given: dict[str, Any]) -> Expected:
+    """What predict says of a file in the working directory."""
+    asked = {name: value for name, value in given.items() if name in _OPTIONS}
+    reading = {name: value for name, value in given.items() if name in _READING}
+    out = path.with_suffix(".out.csv")
+    try:
+        labels = predict_file(path.name, model, out, PredictOptions(**asked), **reading)
+    except (ValueError, OSError) as error:
+        return Expected(error=str(error))
+    return Expected(
+        csv=out.read_bytes(),
+        notes=list(labels.notes),
+        alarms=list(labels.warnings),
+        probabilities=labels.probabilities,
+        record=plain_record(labels.record),
+        labels=labels,
+    )
+
+
+def page_options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options as the page's modules take them."""
+    options: dict[str, Any] = dict.fromkeys([*_OPTIONS.values(), *_READING.values()])
+    options |= {"dropClasses": False, "useRaw": False, "annotations": []}
+    names = _OPTIONS | _READING
+    return options | {names[name]: value for name, value in given.items()}
+
+
+def same_record(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Both records say the same, numbers to nine digits."""
+    ours = {name: value for name, value in ours.items() if name != "date"}
+    if theirs["left_out_classes"]:  # predict then has the digest of what is left
+        ours = ours | {"model_sha256": theirs["model_sha256"]}
+    assert set(ours) == set(theirs)
+    for name, value in theirs.items():
+        if isinstance(value, float):
+            assert abs(ours[name] - value) < 1e-7, name
+        elif isinstance(value, dict):
+            assert {
+                k: list(v) if isinstance(v, tuple) else v for k, v in value.items()
+            } == ours[name]
+        else:
+            assert ours[name] == value, name
+
+
+def cells(model: Model, n_samples: int = N_SAMPLES, seed: int = 0) -> pd.DataFrame:
+    """Counts of samples like those of the classes in turn, with other genes beside."""
+    rng = np.random.default_rng(seed)
+    coef = model.panel.coef
+    coef = np.vstack([-coef, coef]) if len(coef) == 1 else coef
+    up = coef[np.arange(n_samples) % len(coef)]
+    means = np.exp(1.0 + 2.0 * up / np.abs(coef).max())
+    path = [gene for gene in model.path_genes if gene not in set(model.genes)]
+    names = [*model.genes, *path, *(f"other{k}" for k in range(40))]
+    others = rng.gamma(1.0, 2.0, (1, len(names) - means.shape[1]))
+    counts = rng.poisson(np.hstack([means, np.repeat(others, n_samples, axis=0)]))
+    index = [f"sample {k}" for k in range(n_samples)]
+    order = rng.permutation(len(names))
+    return pd.DataFrame(counts, index=index, columns=names).iloc[:, order]
+
+
+def as_h5ad(frame: pd.DataFrame, path: Path, storage: str, **more: Any) -> Path:
+    """Write an AnnData with X stored in one of the ways."""
+    from scipy import sparse
+
+    values = frame.to_numpy(np.float32)
+    kinds = {"dense": np.asarray, "csr": sparse.csr_matrix, "csc": sparse.csc_matrix}
+    data = anndata.AnnData(
+        kinds[storage](values),
+        obs=pd.DataFrame(index=frame.index),
+        var=pd.DataFrame(index=pd.Index([str(name) for name in frame.columns])),
+    )
+    for name, value in more.items():
+        setattr(data, name, value)
+    data.write_h5ad(path, compression="gzip")
+    return path
