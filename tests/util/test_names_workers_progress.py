@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optirank._util import progress
 from optirank._util.names import counted, printable, some
 from optirank._util.progress import hide_progress, progress_bar
-from optirank._util.workers import connect, worker_count
+from optirank.io.cluster import connect, worker_count
 
 
 @given(st.lists(st.integers()), st.integers(1, 12))

@@ -118,7 +118,8 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
-        obs: pd.DataFrame = annotations_of(whole).drop(columns=[LABEL], errors="ignore").copy()
+        obs = annotations_of(whole).copy()
+        obs.drop(columns=[LABEL], errors="ignore", inplace=True)
     if not kept.any():
         raise DataError(f"no sample of {entry.name} is left with a label")
     obs[LABEL] = names
