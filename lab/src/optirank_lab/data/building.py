@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from anndata import AnnData
 
@@ -114,12 +115,12 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
         kept &= np.isin(label.astype(str), list(rules.labels))
     if entry.stand_in:
         names = np.array([rules.labels.get(text, text) for text in label], dtype=object)
-        obs = annotations_of(whole)[[]].copy()
+        obs = pd.DataFrame(index=whole.obs_names)
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
-        obs = annotations_of(whole).copy()
-        obs.drop(columns=[LABEL], errors="ignore", inplace=True)
+        others = annotations_of(whole).drop(columns=[LABEL], errors="ignore")
+        obs = pd.DataFrame(others).copy()
     if not kept.any():
         raise DataError(f"no sample of {entry.name} is left with a label")
     obs[LABEL] = names
