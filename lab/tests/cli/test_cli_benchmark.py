@@ -292,13 +292,14 @@ def test_labels_in_another_column_are_used(tmp_path):
 
 
 def test_the_curve_is_written_with_its_figure(tmp_path):
-    sets, out = write_sets(tmp_path / "sets"), tmp_path / "new" / "curve.csv"
+    sets, out = write_sets(tmp_path / "sets"), tmp_path / "new"
     (sets / f"{THIRD}.h5ad").unlink()  # two pairs are left
     done = benchmark("curve", "--data", sets, "--out", out, "--jobs", 1)
     assert done.returncode == 0, done.stderr
     assert "panel" in done.stdout
-    assert out.read_text().startswith("# optirank-lab benchmark curve")
-    assert out.with_suffix(".png").is_file()
+    text = (out / "curve.csv").read_text()
+    assert text.startswith("# optirank-lab benchmark curve")
+    assert (out / "curve.png").is_file()
 
 
 @pytest.mark.slow

@@ -318,12 +318,7 @@ def curve(
     data: Annotated[
         Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", help="The CSV; a figure of the same name goes beside it."
-        ),
-    ] = Path("results/curve.csv"),
+    out: opt.ResultsFolder = Path("optirank-curve"),
     label: _Label = None,
     peer: _Peer = None,
     jobs: opt.Processes = None,
@@ -331,16 +326,20 @@ def curve(
     """Compare classifiers at the same number of genes, over every pair of sets of a
     folder.
 
-    What the CSV has of a pair is kept, and the same command goes on from there.
-    Competing tools take part where there is a Python that has them.
+    The folder given by --out gets curve.csv, with one row per pair, method and number
+    of genes, and a figure. Each pair and method is stored as soon as it is done: the
+    same command goes on from there. Competing tools take part where there is a Python
+    that has them.
 
     Examples:
 
-      optirank-lab benchmark curve --data sets --out results/curve.csv
+      optirank-lab benchmark curve --data sets --out curve
       optirank-lab benchmark curve --data sets --peer singler=/env/bin/python
     """
     with tidy():
         from optirank_lab.benchmark import curve as study
+        from optirank_lab.benchmark.designs import CURVE, RealTasks
+        from optirank_lab.benchmark.results import Storage
         from optirank_lab.benchmark.tasks import find_pairs
         from optirank_lab.data.registry import LABEL
 
@@ -352,16 +351,23 @@ def curve(
                 f"{data} has no pair of sets with common classes and genes"
             )
         pythons = _pythons_of_peers(peer, "whole")
-        with progress_bar("pairs", len(pairs), lines=True) as bar:
-            table = study.run(
-                data, pairs, out, workers(jobs), lambda: bar.advance(), pythons
-            )
+        source = RealTasks(data.resolve(), pairs)
+        storage = Storage(out)
+        storage.check(CURVE, source.seed)
+        plan = study.plan(source, storage, pythons)
+        _announce(plan, storage)
+        with storage.open(CURVE, source.seed):
+            failed = compute(plan, study.work(source, pythons), storage, jobs)
+        table = study.table(storage, pairs)
         _show_curve(table)
-        echo(f"Table: {out}")
-        if sizes := study.write_left_out(table, out):
+        study.write(table, out / "curve.csv")
+        echo(f"Table: {out / 'curve.csv'}")
+        if sizes := study.write_left_out(table, out / "curve.csv"):
             echo(f"Sizes chosen without each tissue: {sizes}")
-        if figure := study.draw(table, out):
+        if figure := study.draw(table, out / "curve.csv"):
             echo(f"Figure: {figure}")
+        if failed:
+            raise typer.Exit(UNEXPECTED)
 
 
 def _show_curve(table: pd.DataFrame) -> None:
