@@ -38,7 +38,6 @@ STUDIES = (
     "study_tissues",
     "study_small",
     "study_synthetic",
-    "study_sweeps",
     "study_paper",
     "study_sources",
     "study_design",

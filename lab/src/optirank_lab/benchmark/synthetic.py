@@ -17,6 +17,7 @@ from optirank_lab.benchmark.tasks import BenchmarkTask
 
 _PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 0.0)
 _SIZES = (0.2, 0.4, 0.6, 0.8, 1.0)
+_PANELS = (10, 20, 30, 50)  # genes of a panel: those of its path
 POSITIVE = "1"
 
 
@@ -24,9 +25,8 @@ def _grid(name: str, l2: tuple[float, ...]) -> Profile:
     """Settings in order of preference: of equal scores the smaller set, the stronger
     penalty.
     """
-    return Profile(
-        name, n_top=None, grids={"n_reference": _SIZES, "l1": (0.0,), "l2": l2}
-    )
+    grids = {"n_reference": _SIZES, "l1": (0.0,), "l2": l2, "n_genes": _PANELS}
+    return Profile(name, n_top=None, grids=grids)
 
 
 PAPER_GRID = _grid("paper", _PENALTIES)
@@ -55,12 +55,15 @@ class Point:
     n_samples: int = 1000
     tau: float = 0.2
     sigma: float = 0.05
+    weights: str = "folded"
 
     @property
     def key(self) -> str:
         """A name that holds every value, fit for a file."""
         counts = f"d{self.n_genes}-p{self.n_perturbed}-n{self.n_samples}"
-        return f"{counts}-tau{self.tau:g}-sigma{self.sigma:g}"
+        shifts = f"tau{self.tau:g}-sigma{self.sigma:g}"
+        other = "" if self.weights == Point.weights else f"-{self.weights}"
+        return f"{counts}-{shifts}{other}"
 
 
 class Sweep(NamedTuple):

@@ -45,9 +45,11 @@ app = typer.Typer(
     cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
 )
 if TYPE_CHECKING:
+    _Experiment = str
     _Problems = str
     _Selection = str
 else:
+    _Experiment = opt.one_of("paper")
     _Problems = opt.one_of("binary", "whole", "both")
     _Selection = opt.one_of("one_se", "best")  # how settings are chosen
 
@@ -123,7 +125,14 @@ def _show_pairs(data: Path, label: str | None) -> None:
 
 @app.command("run", cls=opt.GroupedCommand)
 def run(
-    out: opt.ResultsFolder,
+    experiment: Annotated[
+        _Experiment | None,
+        typer.Argument(
+            help="paper: the tasks of the paper, and the public stand-ins of each.",
+            show_default=False,
+        ),
+    ] = None,
+    out: opt.ResultsFolder = Path("optirank-benchmark"),
     data: Annotated[
         Path | None,
         typer.Option(
@@ -175,6 +184,9 @@ def run(
     least two classes of at least 8 samples (column --label) and at least 100 genes;
     --tasks can name built-in ones too.
 
+    With the word paper: all that the paper ran on real data, by its grids, splits,
+    classifiers and rule, on its own sets where they are there and on stand-ins.
+
     Each (task, split, problem, classifier) is stored as soon as it is done. After
     Ctrl-C or a crash, the same command resumes. A task with damaged data is reported
     and left out. A competing tool runs in a process of its own; one that is not
@@ -183,6 +195,7 @@ def run(
     Examples:
 
       optirank-lab benchmark run --quick --out quick
+      optirank-lab benchmark run paper --device cuda
       optirank-lab benchmark run --data sets --out own
       optirank-lab benchmark run --problems whole --peer celltypist=/env/bin/python
       optirank-lab benchmark run --out results --dask tcp://host:8786
@@ -194,11 +207,17 @@ def run(
         from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks
         from optirank_lab.benchmark.engine import Work, plan_real
         from optirank_lab.benchmark.results import Storage
+        from optirank_lab.benchmark.tasks import paper_tasks
         from optirank_lab.data.registry import data_folder
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
-        chosen_tasks = _choose_tasks(data, listed(tasks), label, quick)
+        names = listed(tasks)
+        if experiment is not None:
+            if names or label:
+                raise ValueError("run paper has its own tasks: leave --tasks, --label")
+            names = [task.name for task in paper_tasks()]
+        chosen_tasks = _choose_tasks(data, names, label, quick)
         kind = _kind_of_problems(chosen_tasks.wanted, problems)
         pythons = _pythons_of_peers(peer, kind)
         chosen = registry.choose(listed(classifiers), kind)
