@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from tables import RESULTS, p_value, percent, read, table
+from tables import RESULTS, number, p_value, percent, read, table
 
 from optirank_lab.benchmark.statistics import (
     FEWEST_VALUES,
@@ -35,6 +35,19 @@ INSTANCE = ["problem", "part", "split"]  # what classifiers are compared on
 def paper_tasks() -> pd.DataFrame:
     """Balanced accuracy (%) of the paper's tasks with one source."""
     return _accuracies([""])
+
+
+@number
+def paper_run() -> str:
+    """How the stand-ins were run."""
+    path = RESULTS / "paper_stand_ins.csv"
+    quick = path.is_file() and "--quick" in path.read_text("utf-8").splitlines()[0]
+    if quick:
+        return (
+            "This run is `--quick`: 18 settings of the paper's grid, 200 genes, at "
+            "most three of its splits and smaller forests."
+        )
+    return "This run has its whole grid of 250 settings, its 1000 genes, all splits."
 
 
 @table

@@ -117,6 +117,14 @@ class Settings:
                 raise ValueError(
                     f"{few}: use at least 50, so that folds have both labels"
                 )
+        object.__setattr__(self, "grid", self._grid_of_points())
+
+    def _grid_of_points(self) -> Profile:
+        """The grid without panels of more genes than some point has."""
+        most = min(point.n_genes for point in self.points())
+        panels = self.grid.grids.get("n_genes", ())
+        grids = {**self.grid.grids, "n_genes": tuple(k for k in panels if k <= most)}
+        return replace(self.grid, grids=grids) if panels else self.grid
 
     def sweep_points(self, name: str) -> list[Point]:
         """The points of one sweep; with d, the samples grow to keep n/d."""
