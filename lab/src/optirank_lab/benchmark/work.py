@@ -81,7 +81,7 @@ def run_unit(
             )
         except PeerFailedError as error:
             return {"failed": str(error)}
-        setting = {"k": ALL} if profile.drawn else {}
+        setting: dict[str, object] = {"k": ALL} if profile.drawn else {}
         fits = [FittedSetting(setting=setting, **vars(result))]
     else:
         with one_blas_thread():

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from rdata.parser import RObject
 
 from optirank._util.files import replacing
 from optirank.io.data import DataError, ExpressionData, need, readable
@@ -36,7 +37,7 @@ class RawFiles:
     def __init__(self, entry: Entry, folder: Path) -> None:
         self.entry = entry
         self.folder = folder
-        self._r_files: dict[str, dict[str, rdata.RObject]] = {}
+        self._r_files: dict[str, dict[str, RObject]] = {}
         self._columns: dict[str, list[str | None]] = {}
 
     def paths(self, pattern: str) -> list[Path]:
@@ -70,7 +71,7 @@ class RawFiles:
             self._columns[reference] = _read_column(self.paths(name)[0], member)
         return self._columns[reference]
 
-    def r_file(self, name: str) -> dict[str, rdata.RObject]:
+    def r_file(self, name: str) -> dict[str, RObject]:
         """The objects of an R file."""
         if name not in self._r_files:
             self._r_files[name] = rdata.read_rdata(self.paths(name)[0])
@@ -195,7 +196,7 @@ def numbered(count: int) -> list[str]:
     return [f"s{number}" for number in range(count)]
 
 
-def _largest_matrix(objects: dict[str, rdata.RObject], source: str) -> ExpressionData:
+def _largest_matrix(objects: dict[str, RObject], source: str) -> ExpressionData:
     """The largest matrix of an R list, with the table of its samples.
 
     So are the sets that SingleCellNet offers.
@@ -223,11 +224,11 @@ def _largest_matrix(objects: dict[str, rdata.RObject], source: str) -> Expressio
 
 
 def _matrices_and_frames(
-    objects: dict[str, rdata.RObject],
-) -> tuple[list[rdata.RMatrix], list[rdata.RObject]]:
+    objects: dict[str, RObject],
+) -> tuple[list[rdata.RMatrix], list[RObject]]:
     """The matrices and data frames of nested lists."""
     matrices: list[rdata.RMatrix] = []
-    frames: list[rdata.RObject] = []
+    frames: list[RObject] = []
     waiting = list(objects.values())
     while waiting:
         item = waiting.pop()
