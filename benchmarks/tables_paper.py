@@ -238,6 +238,37 @@ def _mean(values: pd.Series, shown=percent) -> str:
     return text if np.isnan(low) else f"{text} ({shown(low)} to {shown(high)})"
 
 
+@number
+def weights_lr() -> str:
+    """Points by which lr is better with folded weights."""
+    return _by_weights("lr")
+
+
+@number
+def weights_rank_lr() -> str:
+    """Points by which rank-lr is better with folded weights."""
+    return _by_weights("rank-lr")
+
+
+@number
+def weights_spread() -> str:
+    """Standard deviation of lr over data sets, in points."""
+    rows = default_point().query("experiment == 'folded' and rule == @RULE_OF_POINT")
+    return percent(rows.loc[rows["classifier"] == "lr", "balanced_accuracy"].std())
+
+
+def _by_weights(classifier: str) -> str:
+    """Accuracy with folded minus that with printed weights, on the same samples."""
+    rows = default_point().query("rule == @RULE_OF_POINT")
+    rows = rows[rows["classifier"] == classifier]
+    wide = rows.pivot(
+        index="data_set", columns="experiment", values="balanced_accuracy"
+    )
+    gap = (wide["folded"] - wide["normal"]).dropna()
+    low, high = t_interval(gap)
+    return f"{100 * gap.mean():+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+
+
 @table
 def paper_cosine() -> pd.DataFrame:
     """The cosine of the learned to the true reference set along d and d_P."""
