@@ -5,7 +5,7 @@
 `optirank-lab benchmark run paper` as a study: each class against the rest, the 1000
 genes of SingleCellNet's choice, the paper's grid of 250 settings, its splits, its
 classifiers, and settings by its rule of one standard error (with --quick a part of the
-grid, 200 genes and three splits). Each unit is stored in OUT/paper-units as soon as it
+grid, 200 genes and three splits; with --tasks some stand-ins only). Each unit is stored in OUT/paper-units as soon as it
 is done, and the same command goes on from there. Written to
 
 paper_stand_ins.csv   the test score, genes and seconds of each classifier on each
@@ -30,7 +30,7 @@ from optirank._util.workers import one_blas_thread
 from optirank_lab.benchmark import engine, results
 from optirank_lab.benchmark.classifiers import BINARY, PAPER_CLASSIFIERS, get
 from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks, make_problem
-from optirank_lab.benchmark.tasks import built_in, paper_tasks
+from optirank_lab.benchmark.tasks import built_in, choose, paper_tasks
 from optirank_lab.benchmark.work import fit_grid
 
 COLUMNS = [
@@ -53,7 +53,7 @@ TIMED = "baron_h1-segerstolpe_1000g"
 
 
 def main() -> None:
-    args = options(__doc__)
+    args = options(__doc__, add_tasks)
     source = RealTasks(args.data.resolve(), built_in())
     scores = run(source, args)
     stands_for = {task.name: task.stands_for for task in source.tasks}
@@ -68,9 +68,16 @@ def main() -> None:
     print(means.unstack().round(3).to_string())
 
 
+def add_tasks(parser: argparse.ArgumentParser) -> None:
+    """The option of this study."""
+    parser.add_argument("--tasks", default="", help="some stand-ins, comma-separated")
+
+
 def run(source: RealTasks, args: argparse.Namespace) -> pd.DataFrame:
     """The scores of all stand-ins whose data are there, at the settings chosen."""
     tasks = tuple(task for task in paper_tasks() if task.stands_for)
+    if args.tasks:
+        tasks = choose(tasks, args.tasks.split(","))
     profile = QUICK if args.quick else PAPER
     storage = results.Storage(args.out / "paper-units")
     chosen = {BINARY: [*PAPER_CLASSIFIERS]}

@@ -37,19 +37,6 @@ def paper_tasks() -> pd.DataFrame:
     return _accuracies([""])
 
 
-@number
-def paper_run() -> str:
-    """How the stand-ins were run."""
-    path = RESULTS / "paper_stand_ins.csv"
-    quick = path.is_file() and "--quick" in path.read_text("utf-8").splitlines()[0]
-    if quick:
-        return (
-            "This run is `--quick`: 18 settings of the paper's grid, 200 genes, at "
-            "most three of its splits and smaller forests."
-        )
-    return "This run has its whole grid of 250 settings, its 1000 genes, all splits."
-
-
 @table
 def paper_sources() -> pd.DataFrame:
     """Balanced accuracy (%) with one of two sources, and with both."""
@@ -319,7 +306,7 @@ def accuracy_cells(rows: pd.DataFrame) -> dict[str, str]:
     significantly worse than the best, by its paired t-test.
     """
     means = rows.groupby("classifier", sort=False)["test"].mean()
-    tests = paired_tests(rows.assign(group=""))
+    tests = paired_tests(rows.assign(group="", task=""))
     best = means.idxmax()
     worse = tests[(tests["column"] == best) & (tests["sign"] < 0)]
     cells = {}
