@@ -52,7 +52,7 @@ def paper_pairs() -> pd.DataFrame:
     """
     rows = _own()
     if rows.empty:
-        return pd.DataFrame({"task": []})
+        return pd.DataFrame({"stand-in": [NONE, NONE]})
     tests = paired_tests(rows.assign(group=rows["scenario"]))
     tests = tests[tests["row"] == "optirank"]
     records = []
