@@ -69,7 +69,7 @@ def main() -> None:
             run(name, settings, args)
     parts = [synthetic_rows(args)]
     if "search" in wanted:
-        n_sets = 1 if args.quick else SEARCHED
+        n_sets = 1 if args.quick else min(args.data_sets or SEARCHED, SEARCHED)
         parallel = Parallel(n_jobs=args.jobs, return_as="generator")
         parts = chain(parts, parallel(delayed(searched)(k) for k in range(n_sets)))
     tables = collect(parts, args, 0)
