@@ -1,10 +1,10 @@
 """The study "at the same number of genes": accuracy against genes over all pairs of a
 folder.
 
-For every ordered pair of sets: at most 200 training samples of each class, 300 samples
-of the query, the 3000 genes of best t statistic as candidates, and every method of
-`rivals` at k = 10, 20, 30, 50, 100, 300 genes (all where there are fewer) or with all
-candidates.
+For every ordered pair of sets: at most 200 training samples of each class, about 300
+samples of the query with the classes in their shares (at least 8 of each), the 3000
+genes of best t statistic as candidates, and every method of `rivals` at k = 10, 20, 30,
+50, 100, 300 genes (all where there are fewer) or with all candidates.
 
 The table has one row per pair, method and k. A tool that has no result on a pair has a
 row without accuracy, whose ``note`` says why.
@@ -42,13 +42,13 @@ from optirank_lab.benchmark.rivals import (
     run_method,
 )
 from optirank_lab.benchmark.sets import Set
-from optirank_lab.benchmark.splits import at_most
+from optirank_lab.benchmark.splits import at_most, stratified
 from optirank_lab.benchmark.statistics import (
     bootstrap_interval,
     left_out,
     over_tissues,
 )
-from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.benchmark.tasks import SMALLEST_CLASS, BenchmarkTask
 
 MOST_PER_CLASS = 200  # training samples: many pairs in little time
 MOST_OF_QUERY = 300  # samples: a balanced accuracy to a few points
@@ -190,7 +190,7 @@ def drawn_samples(reference: Set, query: Set) -> tuple[Set, Set, NDArray]:
     """
     random = np.random.default_rng(0)
     train = reference.take(at_most(reference.labels, MOST_PER_CLASS, random))
-    rows = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
+    rows = stratified(query.labels, MOST_OF_QUERY, SMALLEST_CLASS, random)
     return train, query.take(rows), genes_of_best_t(train, CANDIDATES)
 
 

@@ -11,12 +11,17 @@ nearest class mean
     the class mean of highest rank correlation, genes of best t
 k-TSP
     top scoring pairs with about k genes
+nearest class mean, adapted
+    the same labels after the panel model's rule of learning from the query
+LR on ranks
+    logistic regression on the ranks of the k genes of largest t statistic among
+    themselves, without intercept, with the panel model's penalty
+LR on ranks, tuned
+    the same with a penalty chosen by cross-validation within the training set
 LR on ranks, largest weights
-    the k genes of largest weight in LR on ranks of all candidates
-LR on ranks, best t
-    the k genes of largest t statistic, ranked among themselves
-SVM on ranks, best t
-    the same with a linear support vector machine
+    the k genes of largest weight in LR on ranks of all candidates, ranked again
+SVM on ranks; SVM on ranks, tuned
+    a linear support vector machine in place of the regression
 paper's classifier
     `OptirankClassifierCV`: reference set and weights apart
 LR on log values
@@ -32,21 +37,22 @@ own.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import LinearSVC
 
-from optirank_lab.baselines.nearest_mean import (
-    SpearmanCentroid,
-    lr_on_ranks,
-    svm_on_ranks,
-)
+from optirank._util.metrics import balanced_accuracy
+from optirank.panel.adaptation import learn_from_query
+from optirank.panel.sources import fold_matrix
+from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks
 from optirank_lab.baselines.peers import run_peer
 from optirank_lab.benchmark.classifiers import CLASSIFIERS
 from optirank_lab.benchmark.sets import Set, dense
@@ -62,7 +68,10 @@ PENALTIES_OF_LOG_VALUES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 REFERENCE_SIZES = (0.05, 0.2, 1.0)
 L1_PENALTIES = (0.0,)
 L2_PENALTIES = (1e-3, 1e-2, 1e-1)
-FOLDS = 3  # of both searches
+FOLDS = 3  # of every search
+PENALTY = 0.03  # the panel model's, against the mean loss
+PENALTIES = (0.003, 0.03, 0.3, 3.0)  # what "tuned" chooses from
+SHARPNESS = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the softmax of correlations
 _PEER_SECONDS = 900.0  # limit of one tool on one pair
 
 
@@ -85,6 +94,11 @@ class PairData:
 
     train: Set
     query: Set
+
+    def ranks(self, genes: slice | NDArray) -> tuple[NDArray, NDArray]:
+        """Centred ranks of some genes among themselves, of both sets."""
+        train, query = self.measured
+        return centred_ranks(train[:, genes]), centred_ranks(query[:, genes])
 
     @property
     def y(self) -> NDArray:
@@ -111,11 +125,6 @@ class PairData:
         """Log values of both sets."""
         return dense(self.train.values), dense(self.query.values)
 
-    @cached_property
-    def lr_on_all_ranks(self) -> Any:
-        """LR on ranks of all candidates, which two methods need."""
-        return lr_on_ranks().fit(self.measured[0], self.y)
-
 
 Method = Callable[[PairData], Iterator[Labels]]
 
@@ -138,36 +147,119 @@ def panel(pair: PairData) -> Iterator[Labels]:
 
 def nearest_mean(pair: PairData) -> Iterator[Labels]:
     """The nearest class mean by rank correlation."""
-    yield from _on_best_t(pair, SpearmanCentroid)
-
-
-def lr_best_t(pair: PairData) -> Iterator[Labels]:
-    """Logistic regression on ranks."""
-    yield from _on_best_t(pair, lr_on_ranks)
-
-
-def svm_best_t(pair: PairData) -> Iterator[Labels]:
-    """Linear support vector machine on ranks."""
-    yield from _on_best_t(pair, lambda: svm_on_ranks(0))
-
-
-def _on_best_t(pair: PairData, make: Callable) -> Iterator[Labels]:
-    """A classifier on the k genes of best t statistic, and on all candidates."""
     train, query = pair.measured
-    for k, n_genes in (pair.sizes | {ALL: pair.n_candidates}).items():
-        model = make().fit(train[:, :n_genes], pair.y)
-        yield Labels(k, n_genes, model.predict(query[:, :n_genes]))
+    for k, n_genes in _sizes_and_all(pair):
+        means = SpearmanCentroid().fit(train[:, :n_genes], pair.y)
+        yield Labels(k, n_genes, means.predict(query[:, :n_genes]))
+
+
+def nearest_mean_adapted(pair: PairData) -> Iterator[Labels]:
+    """The nearest class mean, and what the query teaches beyond it.
+
+    Its probabilities are a softmax of the correlations, as sharp as fits the training
+    samples best.
+    """
+    train, query = pair.measured
+    learn = partial(fold_matrix, query)
+    for k, n_genes in _sizes_and_all(pair):
+        means = SpearmanCentroid().fit(train[:, :n_genes], pair.y)
+        of_train = means.correlations(train[:, :n_genes])
+        codes = np.searchsorted(means.classes_, pair.y)
+        sharpness = min(
+            SHARPNESS, key=lambda value: -_log_likelihood(value * of_train, codes)
+        )
+        soft = softmax(sharpness * means.correlations(query[:, :n_genes]), axis=1)
+        learned = learn_from_query(soft, learn, query.shape)
+        yield Labels(k, n_genes, means.classes_[learned.argmax(axis=1)])
+
+
+def _log_likelihood(scores: NDArray, codes: NDArray) -> float:
+    """Mean log likelihood of the classes, all counted equally."""
+    own = log_softmax(scores, axis=1)[np.arange(len(codes)), codes]
+    return float(np.average(own, weights=1 / np.bincount(codes)[codes]))
+
+
+def _sizes_and_all(pair: PairData) -> Iterable[tuple[str, int]]:
+    return (pair.sizes | {ALL: pair.n_candidates}).items()
+
+
+def _lr(l2: float, n_samples: int) -> LogisticRegression:
+    """Logistic regression without intercept, l2 against the mean loss."""
+    return LogisticRegression(
+        C=1.0 / (2.0 * l2 * n_samples),
+        class_weight="balanced",
+        fit_intercept=False,
+        max_iter=2000,
+        tol=1e-3,
+    )
+
+
+def _svm(l2: float, n_samples: int) -> LinearSVC:
+    """A linear support vector machine (squared hinge loss), penalised likewise."""
+    return LinearSVC(
+        C=1.0 / (2.0 * l2 * n_samples),
+        class_weight="balanced",
+        fit_intercept=False,
+        max_iter=10_000,
+        random_state=0,
+    )
+
+
+def on_ranks(make: Callable[[float, int], Any], penalties: Sequence[float]) -> Method:
+    """A linear classifier on the ranks of the k genes of best t among themselves.
+
+    Of several penalties, cross-validation within the training set chooses one.
+    """
+
+    def labels_of(pair: PairData) -> Iterator[Labels]:
+        for k, n_genes in _sizes_and_all(pair):
+            train, query = _in_span(*pair.ranks(slice(n_genes)))
+            model = make(_best_penalty(make, penalties, train, pair.y), len(train))
+            yield Labels(k, n_genes, model.fit(train, pair.y).predict(query))
+
+    return labels_of
+
+
+def _best_penalty(
+    make: Callable[[float, int], Any],
+    penalties: Sequence[float],
+    train: NDArray,
+    y: NDArray,
+) -> float:
+    """The penalty of best balanced accuracy; the strongest of equal ones."""
+    if len(penalties) == 1:
+        return penalties[0]
+    folds = StratifiedKFold(_folds(y), shuffle=True, random_state=0)
+    accuracy = dict.fromkeys(penalties, 0.0)
+    for fitted, left_out in folds.split(train, y):
+        for l2 in penalties:
+            model = make(l2, len(fitted)).fit(train[fitted], y[fitted])
+            labels = model.predict(train[left_out])
+            accuracy[l2] += balanced_accuracy(y[left_out], labels)
+    return max(penalties, key=lambda l2: (round(accuracy[l2], 9), l2))
+
+
+def _in_span(train: NDArray, query: NDArray) -> tuple[NDArray, NDArray]:
+    """Coordinates in the span of the training samples where these are fewer than genes.
+
+    With an l2 penalty the weights lie in that span: labels are the same, in a small
+    part of the time.
+    """
+    if len(train) >= train.shape[1]:
+        return train, query
+    span, _ = np.linalg.qr(train.T)
+    return train @ span, query @ span
 
 
 def lr_largest_weights(pair: PairData) -> Iterator[Labels]:
     """Logistic regression on ranks of the genes of largest weight."""
-    train, query = pair.measured
-    weights = np.abs(pair.lr_on_all_ranks[-1].coef_).max(axis=0)
-    by_weight = np.argsort(-weights, kind="stable")
+    train, _ = pair.ranks(slice(None))
+    model = _lr(PENALTY, len(train)).fit(train, pair.y)
+    by_weight = np.argsort(-np.abs(model.coef_).max(axis=0), kind="stable")
     for k, n_genes in pair.sizes.items():
-        genes = np.sort(by_weight[:n_genes])
-        model = lr_on_ranks().fit(train[:, genes], pair.y)
-        yield Labels(k, n_genes, model.predict(query[:, genes]))
+        train, query = pair.ranks(np.sort(by_weight[:n_genes]))
+        model = _lr(PENALTY, len(train)).fit(train, pair.y)
+        yield Labels(k, n_genes, model.predict(query))
 
 
 def top_scoring_pairs(pair: PairData) -> Iterator[Labels]:
@@ -216,15 +308,8 @@ def lr_on_z_scores(pair: PairData) -> Iterator[Labels]:
 def _labels_of_tuned_lr(train: NDArray, query: NDArray, y: NDArray) -> NDArray:
     """Labels by logistic regression with C chosen by balanced accuracy in the training
     set.
-
-    With an l2 penalty the weights lie in the span of the training samples. Coordinates
-    in that span give the same labels, and with fewer samples than genes in a small part
-    of the time.
     """
-    if len(train) < train.shape[1]:
-        span, _ = np.linalg.qr(train.T)
-        train = train @ span
-        query = query @ span
+    train, query = _in_span(train, query)
     model = LogisticRegression(class_weight="balanced", max_iter=2000, tol=1e-3)
     folds = StratifiedKFold(_folds(y), shuffle=True, random_state=0)
     search = GridSearchCV(
@@ -251,10 +336,13 @@ def z_scored(values: NDArray) -> NDArray:
 METHODS: dict[str, Method] = {
     PANEL: panel,
     "nearest class mean": nearest_mean,
+    "nearest class mean, adapted": nearest_mean_adapted,
     "k-TSP": top_scoring_pairs,
+    "LR on ranks": on_ranks(_lr, [PENALTY]),
+    "LR on ranks, tuned": on_ranks(_lr, PENALTIES),
     "LR on ranks, largest weights": lr_largest_weights,
-    "LR on ranks, best t": lr_best_t,
-    "SVM on ranks, best t": svm_best_t,
+    "SVM on ranks": on_ranks(_svm, [PENALTY]),
+    "SVM on ranks, tuned": on_ranks(_svm, PENALTIES),
     "paper's classifier": papers_classifier,
     "LR on log values": lr_on_logs,
     "LR on log values, z-scored": lr_on_z_scores,
