@@ -72,9 +72,7 @@ def at_most(y: NDArray, n: int, random: np.random.Generator) -> NDArray:
     return np.sort(np.concatenate([rows[:n] for rows in _permuted(y, random).values()]))
 
 
-def stratified(
-    y: NDArray, n: int, fewest: int, random: np.random.Generator
-) -> NDArray:
+def stratified(y: NDArray, n: int, fewest: int, random: np.random.Generator) -> NDArray:
     """Positions of about ``n`` samples in ascending order, classes in their shares.
 
     A class keeps at least ``fewest`` samples, or all that it has.
