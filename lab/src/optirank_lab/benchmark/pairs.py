@@ -105,7 +105,10 @@ def _problems_of_row(row: Mapping[str, str]) -> Iterator[str]:
         yield f"{reference} would be tested on itself: name another query"
     platform = row.get("platform", "").lower()
     if platform not in _SHIFTS:
-        yield f"platform is {row['platform']!r}: write same, other or scaled, or leave it empty"
+        yield (
+            f"platform is {row['platform']!r}: write same, other or scaled, or leave "
+            "it empty"
+        )
 
 
 def _set_names(row: Mapping[str, str]) -> tuple[str, str]:
