@@ -22,8 +22,10 @@ from optirank.io.data import (
 )
 from optirank.io.features import gene_names_of, genes_among
 from optirank.io.gene_choice import raw_note
+from optirank.io.gene_spelling import plain_gene_names
 from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.stored import is_dask
+from optirank.io.table_checks import repeated_samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,13 +208,16 @@ def _profiles_of_anndata(
             "compute_chunk_sizes() on it first"
         )
     names, _ = gene_names_of(var, gene_column, source)
+    spelling: list[str] = []
+    if gene_column is None:
+        names, spelling = plain_gene_names(names)
     kept, notes = genes_among(names, var)
     return make_profiles(
         matrix,
         _frame_in_memory(adata.obs),
         var.drop(columns=gene_column or []).set_axis(names),
         source,
-        notes=notes,
+        notes=[*spelling, *notes, *repeated_samples(adata.obs_names)],
         used=_mask(kept, len(names)),
         **beside,
     )
@@ -283,6 +288,6 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
         frame.loc[:, described],
         expression.iloc[:0].T.iloc[:, :0].set_axis(names),
         "the data frame",
-        notes=notes,
+        notes=[*notes, *repeated_samples(frame.index)],
         used=_mask(kept, len(names)),
     )

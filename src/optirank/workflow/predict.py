@@ -20,17 +20,17 @@ import numpy as np
 
 import optirank
 from optirank._util.files import check_outputs
-from optirank._util.names import counted, some
+from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
 from optirank.io.cluster import cluster_at
 from optirank.io.data import (
     DataError,
     annotations_of,
     block_rows,
-    duplicates,
     gene_names,
     notes_of,
     other_names,
+    raw_genes,
     source_of,
     text_column,
 )
@@ -373,8 +373,8 @@ def _query_notes(query: Query) -> list[str]:
     """What the reader changed, which genes are missing, and what the values are."""
     predictor = query.predictor
     notes = [*notes_of(query.adata), *predictor.notes()]
+    notes += _raw_notes(query.adata, predictor.match.missing)
     notes += query.notes()
-    notes += _repeated_names(query.adata)
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
@@ -412,13 +412,15 @@ def _bind(
     return predictor
 
 
-def _repeated_names(adata: AnnData) -> list[str]:
-    """Say which names several samples have, by which their labels cannot be told."""
-    repeated = duplicates(adata.obs_names.astype(str))
-    if not repeated:
+def _raw_notes(adata: AnnData, missing: Sequence[str]) -> list[str]:
+    """Say where genes that are missing are in ``raw``."""
+    in_raw = set(missing).intersection(raw_genes(adata))
+    if not in_raw:
         return []
-    what = counted(len(repeated), "sample name occurs", "sample names occur")
-    return [f"{what} more than once; each sample has a row: {some(repeated)}"]
+    return [
+        f"{len(in_raw)} genes that are missing are in raw: use_raw=True (--use-raw) "
+        "reads it"
+    ]
 
 
 def _groups(adata: AnnData, column: str) -> pd.Series:
