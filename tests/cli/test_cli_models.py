@@ -82,7 +82,7 @@ def test_from_a_file_to_a_model_a_page_and_labels(folder):
     good("predict", QUERY, "-m", "m.optirank", "-o", "labels.csv")
     labels = pd.read_csv("labels.csv")
     assert len(labels) == N_QUERY
-    truth = trained_example()[1].labels("cell_type").to_numpy()
+    truth = trained_example()[1].obs["cell_type"].to_numpy()
     assert (labels["label"] == truth).mean() > 0.7
 
 
@@ -276,7 +276,7 @@ def test_the_table_of_classes_fits_in_80_columns_and_has_the_classes_with_sample
 
 def test_quiet_prints_errors_alone(folder):
     reference = reference_set()
-    mine = reference.labels("cell_type").to_numpy() == "b cell"
+    mine = reference.obs["cell_type"].to_numpy() == "b cell"
     write_h5ad(
         take_samples(reference, ~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad"
     )

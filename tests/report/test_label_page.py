@@ -98,9 +98,7 @@ def test_the_page_has_the_numbers_of_the_labels(model, query):
 
 def test_a_model_of_two_classes_has_two_bars(query):
     two = (
-        (query.labels(LABEL) == "b cell")
-        .map({True: "b cell", False: "other"})
-        .to_numpy()
+        (query.obs[LABEL] == "b cell").map({True: "b cell", False: "other"}).to_numpy()
     )
     adata = as_anndata(query)
     fitted = PanelClassifier(10).fit(adata.to_df(), two)
