@@ -185,7 +185,7 @@ class Query:
         relative = None
         if known is not None:
             relative = known.relative(self.likeness, self.labels_looked_at)
-        return Trust(model.classes, n_samples, compared, relative)
+        return Trust(model.classes.tolist(), n_samples, compared, relative)
 
     def alarms(self) -> list[str]:
         """What says that the labels may be wrong as a whole."""
