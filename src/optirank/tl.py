@@ -55,10 +55,13 @@ write_pages_with(_write_page)
 
 def train(
     adata: AnnData | pd.DataFrame | Sequence[AnnData],
-    label: str | pd.Series,
+    label: str | Sequence[str] | pd.Series,
     *,
     query: AnnData | pd.DataFrame | Sequence[str] | None = None,
     batch: str | None = None,
+    tree: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    mapping: Mapping[str, str] | None = None,
     n_genes: int | str = "auto",
     gene_list: Sequence[str] | None = None,
     include: Sequence[str] | str = (),
@@ -84,14 +87,24 @@ def train(
         lazy (dask arrays), only what is needed is read, in blocks of samples. A data
         frame has samples as rows. Of several the common genes are used, and each is
         held out in turn.
-    label : str or Series
-        Column of ``adata.obs``, or of the data frame, with the class labels; or the
-        labels themselves, one per sample.
+    label : str, list of str or Series
+        Column of ``adata.obs``, or of the data frame, with the class labels; several
+        columns from coarse to fine, whose labels are a tree; or the labels themselves,
+        one per sample.
     query : AnnData, DataFrame or list of str, optional
         The data to be labelled later, or their gene names: only genes that it has are
         used.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
+    tree : mapping, file or "ontology", optional
+        Coarser labels: the parent of each label, "" at the top; a table of labels and
+        parents; or the ancestors of the labels in the Cell Ontology. A sample then gets
+        the finest label that is sure.
+    ontology : mapping or file, optional
+        Cell Ontology ids of the labels, kept in the model; a table as ``optirank
+        labels`` writes it.
+    mapping : mapping, optional
+        Labels to join, and the labels that they become.
     n_genes : int or "auto", default="auto"
         Genes in the panel. "auto": the fewest whose held-out accuracy is within one
         standard error of the best, of at least 100 where so many are good enough.
@@ -146,6 +159,9 @@ def train(
     options = TrainingOptions(
         label=label_column,
         batch=batch_column,
+        tree=tree,
+        ontology=ontology,
+        mapping=mapping,
         method=method,
         target_error=target_error,
         n_jobs=_workers(n_jobs),
@@ -169,6 +185,9 @@ def train(
         "train",
         label=label_column,
         batch=batch_column,
+        tree=_short(tree),
+        ontology=_short(ontology),
+        mapping=_short(mapping),
         n_genes=n_genes,
         method=method,
         target_error=target_error,
@@ -185,6 +204,11 @@ def _call(function: str, **options: object) -> str:
     """A call as the model's card keeps it."""
     given = [f"{name}={value!r}" for name, value in options.items() if value]
     return f"optirank.tl.{function}(adata, {', '.join(given)})"
+
+
+def _short(given: object) -> object:
+    """A file by its name, so that a card names no folder; else the value."""
+    return Path(given).name if isinstance(given, str | os.PathLike) else given
 
 
 def _workers(n_jobs: int | None) -> int:

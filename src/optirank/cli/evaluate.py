@@ -20,6 +20,7 @@ from optirank.cli.common import (
     echo,
     file_or_stdout,
     remedies_for_missing_genes,
+    renamed,
     show_notes,
     show_performance,
     show_table,
@@ -40,7 +41,7 @@ _OUT = (
 )
 
 
-@opt.with_options(PredictOptions, ReadOptions, without=["clusters"])
+@opt.with_options(PredictOptions, ReadOptions, without=["clusters", "levels"])
 def evaluate(
     context: typer.Context,
     query: opt.File,
@@ -98,7 +99,7 @@ def evaluate(
         check_page(report, dated)
         _check_format(out)
         shares = _shares(prevalence)
-        names = _names(mapping)
+        names = renamed(mapping)
         fitted = load(model)
         with (
             remedies_for_missing_genes(context, fitted, query),
@@ -207,19 +208,6 @@ def _plain(evaluation: Evaluation) -> dict[str, Any]:
         "notes": evaluation.notes,
         "tables": tables,
     }
-
-
-def _names(items: list[str] | None) -> dict[str, str]:
-    """Names of classes from ``THEIRS=OURS``."""
-    names = {}
-    for item in items or ():
-        theirs, _, ours = item.partition("=")
-        if not theirs or not ours:
-            raise ValueError(
-                f"--map {item!r}: write 'THEIRS=OURS', such as 'cd4 t=t cell'"
-            )
-        names[theirs] = ours
-    return names
 
 
 def _shares(items: list[str] | None) -> dict[str, float] | None:

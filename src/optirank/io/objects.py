@@ -121,32 +121,44 @@ def profiles_of(
 
 
 def labelled_profiles(
-    data: Any, label: str | pd.Series, batch: str | None, **reading: Any
-) -> tuple[list[AnnData], str, str | None]:
-    """Profiles of one or several objects, the column of labels and that of sources."""
+    data: Any, label: str | Sequence[str] | pd.Series, batch: str | None, **reading: Any
+) -> tuple[list[AnnData], str | tuple[str, ...], str | None]:
+    """Profiles of one or several objects, the columns of labels and that of sources."""
     several = isinstance(data, Sequence) and not isinstance(data, str)
     for part in data if several else [data]:
         check_anndata(part, "train")
     if several:
-        column = _label_column(label)
+        columns = _label_columns(label, [part.obs.columns for part in data])
+        if columns is None:
+            raise TypeError(
+                "label: of several data sets, name the column with their labels"
+            )
         parts = join([profiles_of(part, **reading) for part in data])
-        return parts, column, batch or FILE_COLUMN
-    columns = [name for name in (label, batch) if isinstance(name, str)]
+        return parts, columns, batch or FILE_COLUMN
+    frame = data if is_frame(data) else anndata_of(data, reading.get("table")).obs
+    columns = _label_columns(label, [frame.columns])
     if hasattr(data, "columns"):  # of a data frame, these are not genes
-        reading["annotations"] = columns
+        named = [columns] if isinstance(columns, str) else [*(columns or ())]
+        reading["annotations"] = named if batch is None else [*named, batch]
     profiles = profiles_of(data, **reading)
-    if isinstance(label, str):
-        return [profiles], label, batch
+    if columns is not None:
+        return [profiles], columns, batch
     return [_with_labels(profiles, label)], _LABELS, batch
 
 
-def _label_column(label: str | pd.Series) -> str:
+def _label_columns(
+    label: Any, present: Sequence[Sequence[object]]
+) -> str | tuple[str, ...] | None:
+    """The columns that are named, from coarse to fine; None where these are labels."""
     if isinstance(label, str):
         return label
-    raise TypeError("label: of several data sets, name the column with their labels")
+    if not isinstance(label, list | tuple):
+        return None
+    names = set().union(*map(set, present))
+    return tuple(label) if label and names.issuperset(label) else None
 
 
-def _with_labels(adata: AnnData, labels: pd.Series) -> AnnData:
+def _with_labels(adata: AnnData, labels: Any) -> AnnData:
     """Profiles with labels that were given apart, matched by the names of samples."""
     values = np.asarray(labels, dtype=object)
     index = getattr(labels, "index", None)

@@ -186,7 +186,8 @@ def _withholds(model: Model) -> str:
     """Whether the model withholds labels, or which options can ask for it."""
     control = model.panel.error_control
     if control is not None and control.target_error is not None:
-        reason = control.at(control.target_error).reason
+        by_level = model.tree is not None
+        reason = control.at(control.target_error, by_level=by_level).reason
         return f"The model was trained to withhold labels: {reason}."
     possible = [target for target in TARGETS if can_show(model, target)]
     if possible:
