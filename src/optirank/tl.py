@@ -273,6 +273,7 @@ def annotate(
     threshold: float | None = None,
     sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
+    levels: bool = False,
     drop_classes: bool = False,
     homologs: Homologs = None,
     layer: str | None = None,
@@ -314,6 +315,8 @@ def annotate(
         The sensitivity with which to find one of two classes, such as
         ``{"er positive": 0.95}``: the label then is this class from the probability at
         which held-out samples of the training show it. A note says what it costs.
+    levels : bool, default=False
+        Whether to write one column per level of the model's tree of labels.
     drop_classes : bool, default=False
         Whether to leave out classes that cannot be told because their genes are
         missing, instead of raising an error.
@@ -346,6 +349,12 @@ def annotate(
         name with "/", it is "|" in the column's name.
     ``adata.obs[key_added + "_withheld_because"]`` : categorical
         Why a label is withheld; "" where it is given.
+    ``adata.obs[key_added + "_leaf"]`` and ``"_leaf_confidence"``
+        The class at the end of the way down the tree, of a model with one; its label
+        may be above. With ``levels`` also ``"_level_<level>"``, one column each.
+    ``adata.obs["cell_type_ontology_term_id"]`` : categorical
+        The Cell Ontology id of the label, of a model with ids; under the key where
+        ``adata`` has such a column already.
     ``adata.uns[key_added]`` : dict
         How the labels were made: the model and its digest, the options, the classes,
         the genes that are missing, the threshold, the word for labels that are
@@ -354,7 +363,7 @@ def annotate(
     """
     from optirank.io.objects import anndata_of, check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
-    from optirank.workflow.labels import outdated
+    from optirank.workflow.labels import others_columns, outdated
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles
 
@@ -366,6 +375,7 @@ def annotate(
         threshold=threshold,
         sensitivity=sensitivity,
         unknown_rate=unknown_rate,
+        levels=levels,
         drop_classes=drop_classes,
         homologs=homologs,
     )
@@ -386,8 +396,10 @@ def annotate(
         )
     labels = label_profiles(profiles, as_model(model), options)
     if target is not None:
-        columns, probabilities = labels.fields(key_added)
-        for name in outdated(key_added, target.obs, columns):
+        had_ids = "cell_ontology" in target.uns.get(key_added, {})
+        others = others_columns(key_added, target.obs, had_ids)
+        columns, probabilities = labels.fields(key_added, others)
+        for name in outdated(key_added, target.obs, columns, had_ids):
             del target.obs[name]
         for name, values in columns.items():
             target.obs[name] = values
