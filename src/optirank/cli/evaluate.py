@@ -128,6 +128,7 @@ def evaluate(
                 target = stack.enter_context(file_or_stdout(out, ".csv"))
             show_notes(evaluation)
             _show_performance(evaluation.performance, label)
+            _show_levels(evaluation)
             if target is not None:
                 _write_tables(evaluation, target)
                 echo(f"Tables: {out}")
@@ -156,6 +157,21 @@ def _show_performance(judged: Performance, label: str) -> None:
         f"Balanced accuracy {judged.headline()}, {judged.n_right} of "
         f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}"
     )
+
+
+def _show_levels(evaluation: Evaluation) -> None:
+    """Print what became of the samples by the level of their label in the tree."""
+    if evaluation.levels is None:
+        return
+    names = ("level", "n_samples", "share", "right", "coarse", "wrong")
+    rows = [
+        (name, n_samples, f"{share:.1%}", right, coarse, wrong)
+        for name, n_samples, share, right, coarse, wrong in evaluation.levels[
+            [*names]
+        ].itertuples(index=False)
+    ]
+    header = ("level", "samples", "share", "right", "right but coarse", "wrong")
+    show_table("Labels given, by level of the tree", header, rows)
 
 
 def _check_format(out: Path | None) -> None:

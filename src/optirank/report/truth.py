@@ -102,6 +102,14 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
             *_weak(judged),
         ],
         "tiles": [*tiles, *_auc_tile(judged)],
+        "levels": [] if result.levels is None else result.levels.to_dict("records"),
+        "level_figures": {
+            name: figure_image(
+                lambda ax, counts=counts: draw_confusion(ax, counts),
+                *confusion_size(list(counts.columns)),
+            )
+            for name, counts in result.confusions.items()
+        },
         "missing": missing_genes(result.labels),
         "notes": result.notes,
         "provenance": provenance(result.labels),

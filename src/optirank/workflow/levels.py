@@ -197,6 +197,31 @@ def level_confusions(
     return tables
 
 
+def judged_at(
+    tree: Tree, truth: NDArray[np.intp]
+) -> tuple[list[str], NDArray[np.intp]]:
+    """The labels at which samples are compared class by class, and where each label of
+    the tree belongs among them; ``NO_LABEL`` above.
+
+    They are the leaves; where no truth is one, the coarsest labels that are, and the
+    leaves beside them.
+    """
+    found = {tree.labels[place] for place in np.unique(truth)}
+    stops = set(tree.leaves)
+    if not stops & found:
+        stops |= found
+    place = np.full(len(tree.labels), NO_LABEL)
+    labels: list[str] = []
+    for label in tree.labels:
+        parent = tree.parents[label]
+        above = place[tree.place[parent]] if parent else NO_LABEL
+        if above == NO_LABEL and label in stops:
+            labels.append(label)
+            above = len(labels) - 1
+        place[tree.place[label]] = above
+    return labels, place
+
+
 def _is_above(tree: Tree) -> NDArray[np.bool_]:
     """Whether a label (rows) stands above another (columns)."""
     above = np.zeros((len(tree.labels), len(tree.labels)), dtype=bool)
