@@ -161,7 +161,7 @@ def _label_columns(
 def _with_labels(adata: AnnData, labels: Any) -> AnnData:
     """Profiles with labels that were given apart, matched by the names of samples."""
     values = np.asarray(labels, dtype=object)
-    index = getattr(labels, "index", None)
+    index = labels.index if is_frame(labels) else None
     names = adata.obs_names.astype(str)
     if index is not None and set(index.map(str)) >= set(names):
         by_name = dict(zip(index.map(str), values, strict=True))
