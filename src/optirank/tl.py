@@ -549,6 +549,10 @@ def design(
         use_raw=use_raw,
         table=table,
     )
+    if not isinstance(label_column, str):
+        raise TypeError(
+            f"label={label!r}: a design has one column of labels, name the finest"
+        )
     options = DesignOptions(
         label=label_column,
         batch=batch_column,

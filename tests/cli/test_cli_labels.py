@@ -69,9 +69,10 @@ def test_labels_by_level_from_train_to_evaluate(tmp_path):
     reference = anndata.read_h5ad(tmp_path / "reference.h5ad")
     tree = tmp_path / "tree.csv"
     tree.write_text("label,parent\nb cell,lymphoid\nt cell,lymphoid\nlymphoid,\n")
-    reference.obs["kind"] = reference.obs["cell_type"].replace({"nk cell": "nk"})
-    reference[::2].write_h5ad(tmp_path / "a.h5ad")
-    reference[1::2].write_h5ad(tmp_path / "b.h5ad")
+    reference.obs["kind"] = reference.obs["cell_type"].astype(str)
+    reference.obs.loc[reference.obs["kind"] == "nk cell", "kind"] = "nk"
+    reference[::2].copy().write_h5ad(tmp_path / "a.h5ad")
+    reference[1::2].copy().write_h5ad(tmp_path / "b.h5ad")
     done = optirank(
         "train", tmp_path / "a.h5ad", tmp_path / "b.h5ad", "--label", "kind",
         "--tree", tree, "--map", "nk=nk cell", "--genes", 20, "-o", tmp_path / "m.optirank",

@@ -128,16 +128,15 @@ def labelled_profiles(
     for part in data if several else [data]:
         check_anndata(part, "train")
     if several:
-        columns = _label_columns(label, [part.obs.columns for part in data])
+        columns = _label_columns(label, [*data])
         if columns is None:
             raise TypeError(
                 "label: of several data sets, name the column with their labels"
             )
         parts = join([profiles_of(part, **reading) for part in data])
         return parts, columns, batch or FILE_COLUMN
-    frame = data if is_frame(data) else anndata_of(data, reading.get("table")).obs
-    columns = _label_columns(label, [frame.columns])
-    if hasattr(data, "columns"):  # of a data frame, these are not genes
+    columns = _label_columns(label, [data], reading.get("table"))
+    if is_frame(data):  # of a data frame, these are not genes
         named = [columns] if isinstance(columns, str) else [*(columns or ())]
         reading["annotations"] = named if batch is None else [*named, batch]
     profiles = profiles_of(data, **reading)
@@ -147,14 +146,15 @@ def labelled_profiles(
 
 
 def _label_columns(
-    label: Any, present: Sequence[Sequence[object]]
+    label: Any, data: Sequence[Any], table: str | None = None
 ) -> str | tuple[str, ...] | None:
     """The columns that are named, from coarse to fine; None where these are labels."""
     if isinstance(label, str):
         return label
     if not isinstance(label, list | tuple):
         return None
-    names = set().union(*map(set, present))
+    frames = (part if is_frame(part) else anndata_of(part, table).obs for part in data)
+    names = {name for frame in frames for name in getattr(frame, "columns", ())}
     return tuple(label) if label and names.issuperset(label) else None
 
 

@@ -28,7 +28,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     n_samples = len(labels.chosen)
     n_withheld = int(labels.withheld.sum())
     table = label_table(labels.labels, labels.confidence, labels.words[-1])
-    unused = [name for name in labels.model.labels if name not in table.index]
+    unused = [name for name in labels.words[:-1] if name not in table.index]
     samples = f"{n_samples:,} sample{'s' * (n_samples != 1)}"
     withheld = "no label is"
     if n_withheld:
@@ -72,7 +72,7 @@ def _tree_figure(labels: Labels) -> dict[str, str]:
 
 def _tiles(labels: Labels, n_withheld: int, n_unused: int) -> list[tuple[str, str]]:
     n_samples = len(labels.chosen)
-    n_classes = len(labels.model.labels)
+    n_classes = len(labels.words) - 1
     what = "classes" if labels.model.tree is None else "labels of the tree"
     of_all = f", of {n_samples:,}" if n_withheld else ""
     tiles = [

@@ -155,7 +155,7 @@ def _joined(
     known = {label for labels in columns.values() for label in labels.dropna()}
     check_mapping(options.mapping, sorted(known))
     return {
-        name: pd.Series(join(labels, options.mapping), obs.index, dtype=object)
+        name: pd.Series(join(labels.tolist(), options.mapping), obs.index, dtype=object)
         for name, labels in columns.items()
     }
 

@@ -157,7 +157,7 @@ class Labels(Result):
     @property
     def words(self) -> NDArray:
         """All labels, and the word for labels that are withheld."""
-        names = self.model.labels
+        names = [*self.classes] if self.levels is None else [*self.model.labels]
         return np.array([*names, withheld_word(names)], dtype=object)
 
     @property
@@ -173,7 +173,7 @@ class Labels(Result):
     def _codes(self, rows: slice) -> NDArray:
         given = self.chosen if self.levels is None else self.levels.given
         withheld = self.reasons[rows] != ""
-        return np.where(withheld, len(self.model.labels), given[rows])
+        return np.where(withheld, len(self.words) - 1, given[rows])
 
     @property
     def labels(self) -> NDArray:

@@ -291,7 +291,7 @@ def _measure(
     calibration = fit_calibration(flat, truth, classes)
     probabilities = calibration.probabilities(np.maximum(flat, NEVER))
     if prepared.tree is not None:
-        control = fit_tree_control(prepared.tree, probabilities, classes, truth)
+        control = fit_tree_control(prepared.tree, probabilities, [*classes], truth)
     else:
         confidence = probabilities.max(axis=1)
         control = fit_error_control(confidence, predicted == truth, truth)
