@@ -101,4 +101,7 @@ def test_labels_by_level_from_train_to_evaluate(tmp_path):
         "train", tmp_path / "a.h5ad", "--label", "kind,cell_type", "-f",
         "-o", tmp_path / "n.optirank", "--genes", 20,
     )  # fmt: skip
-    assert load(tmp_path / "n.optirank").tree is None, "each label stands alone"
+    assert done.exit_code == 0, done.output
+    tree = load(tmp_path / "n.optirank").tree
+    assert tree.parents["nk cell"] == "nk"
+    assert tree.parents["b cell"] == "", "a label that repeats its parent is one label"
