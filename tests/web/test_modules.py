@@ -166,10 +166,13 @@ def test_names_of_genes_are_found_as_predict_finds_them(folder):
     frame.assign(**{model.genes[1].lower(): 1, model.genes[1].title(): 2}).drop(
         columns=model.genes[1]
     ).to_csv(folder / "ambiguous.csv")
+    by_weight = np.abs(model.panel.coef).sum(axis=0).argsort()
+    frame.drop(columns=model.genes[by_weight[-25:]]).to_csv(folder / "heavy.csv")
     columns = {"genes_in": "columns"}
     said = agree(
         model,
         [
+            (folder / "heavy.csv", columns),
             (folder / "ensembl.csv", columns),
             (folder / "mouse.csv", columns),
             (folder / "lower.csv", columns),
@@ -180,10 +183,11 @@ def test_names_of_genes_are_found_as_predict_finds_them(folder):
             (folder / "ambiguous.csv", columns),
         ],
     )
-    assert any("translated from Ensembl ids" in note for note in said[0].notes)
-    assert any("between mouse and human" in note for note in said[1].notes)
-    assert "another case only" in said[2].error
-    assert any("counts are summed" in note for note in said[5].notes)
+    assert any("of its weight" in note for note in said[0].notes)
+    assert any("translated from Ensembl ids" in note for note in said[1].notes)
+    assert any("between mouse and human" in note for note in said[2].notes)
+    assert "another case only" in said[3].error
+    assert any("counts are summed" in note for note in said[6].notes)
 
 
 def test_files_that_cannot_be_labelled_are_refused_in_the_same_words(folder):

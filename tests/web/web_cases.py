@@ -48,7 +48,7 @@ class Expected:
 
     csv: bytes = b""
     notes: list[str] = field(default_factory=list)
-    alarms: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     probabilities: Any = None
     record: dict[str, Any] = field(default_factory=dict)
     error: str = ""
@@ -67,7 +67,7 @@ def expected(path: Path, model: Model, given: dict[str, Any]) -> Expected:
     return Expected(
         csv=out.read_bytes(),
         notes=list(labels.notes),
-        alarms=list(labels.warnings),
+        warnings=list(labels.warnings),
         probabilities=labels.probabilities,
         record=plain_record(labels.record),
         labels=labels,

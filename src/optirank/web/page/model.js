@@ -2,7 +2,7 @@
 
 import { checkCase, matchGenes, matchNotes, lackingGenes, nPresent, ofGenes } from "./match.js";
 import { expectedAccuracy } from "./vote.js";
-import { costOf, leftOutNote, missingError, whyOther } from "./words.js";
+import { costOf, leftOutNote, missingError, weightNote, whyOther } from "./words.js";
 
 function numbers(text, Kind) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -62,6 +62,8 @@ export function bind(model, given, otherNames, options) {
     match,
     columns: Int32Array.from(there, (k) => match.columns[k]),
     panel: narrowed(panel, there),
+    shareMissing: 1 - there.length / panel.genes.length,
+    weightMissing: lostWeight(panel, there),
     leftOut: lacking.length ? lacking : [],
     trainedTarget: lacking.length ? null : (own.errorControl?.target_error ?? null),
     choice: size === model.n_genes ? "" : whyOther(size, nPresent(match), ownMissing, model.n_genes),
@@ -127,14 +129,30 @@ function narrowed(panel, there) {
   };
 }
 
+/** The share of a panel's weight that genes have which are missing. */
+function lostWeight(panel, there) {
+  const size = panel.genes.length;
+  const byGene = new Float64Array(size);
+  panel.coef.forEach((x, k) => (byGene[k % size] += Math.abs(x)));
+  const sum = (numbers) => numbers.reduce((total, x) => total + x, 0);
+  return 1 - sum(there.map((k) => byGene[k])) / Math.max(sum(byGene), Number.MIN_VALUE);
+}
+
 const LOST = 0.05; // of the held-out accuracy: more is said
+const MUCH_WEIGHT = 0.4; // share of the panel's weight
+const MORE_WEIGHT = 0.1; // beyond the share of its genes
 
 /** Sentences about the genes, and classes that were left out. */
 export function boundNotes(bound) {
   const notes = matchNotes(bound.match);
   if (bound.choice) notes.push(bound.choice);
-  if (bound.whole - bound.without > LOST && !boundAlarms(bound).length) {
-    notes.push(`${costOf(bound.whole, bound.without)}: labels are less certain`);
+  if (!boundAlarms(bound).length) {
+    const { shareMissing, weightMissing } = bound;
+    if (bound.whole - bound.without > LOST) {
+      notes.push(`${costOf(bound.whole, bound.without)}: labels are less certain`);
+    } else if (weightMissing >= MUCH_WEIGHT && weightMissing - shareMissing >= MORE_WEIGHT) {
+      notes.push(weightNote(shareMissing, weightMissing));
+    }
   }
   if (bound.leftOut.length) notes.unshift(leftOutNote(bound.leftOut));
   return notes;

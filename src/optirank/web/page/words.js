@@ -57,6 +57,11 @@ export const costOf = (whole, without) =>
   `without so many of its genes the model's held-out accuracy was ${share(without, 1)}, with all ` +
   `of them ${share(whole, 1)}`;
 
+/** Says that the missing genes are those that matter. */
+export const weightNote = (genes, weight) =>
+  `the missing genes are ${share(genes, 0)} of the panel and have ${share(weight, 0)} of its weight: ` +
+  "labels are less certain, by more than held-out samples with genes missing at random tell";
+
 /** Why a panel of another size is used than the model's own. */
 export const whyOther = (size, present, lack, own) =>
   `the panel of ${size} genes on the model's path is used, of which ${present} are present: the ` +
