@@ -39,6 +39,9 @@ _READING = {
     "gene_column": "geneColumn",
     "layer": "layer",
     "use_raw": "useRaw",
+    "invert": "invert",
+    "any_scale": "anyScale",
+    "drop_missing": "dropMissing",
 }
 
 

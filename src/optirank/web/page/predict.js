@@ -36,7 +36,7 @@ export async function label(source, model, tables, words, options, progress = ()
   );
   const bound = bindTo(source, model, unique.names, others, options);
   const columns = Array.from(bound.columns, (column) => unique.columns[column]);
-  const values = await source.read(columns, null, progress);
+  const [values] = await source.read([{ groups: columns, rows: null }], progress);
   const readerNotes = [...source.notes, ...renamed.notes, ...unique.notes];
   return labelValues(source, values, model, bound, readerNotes, words, options);
 }
@@ -50,7 +50,7 @@ async function looksLikeCounts(source, names) {
   };
   const genes = spread(names.length, SCALE_GENES);
   const rows = spread(source.nSamples, SCALE_SAMPLES);
-  const values = await source.read(genes.map((gene) => [gene]), rows, () => {});
+  const [values] = await source.read([{ groups: genes.map((gene) => [gene]), rows }], () => {});
   return valueScale(values, rows.length, genes.length) === "counts";
 }
 
