@@ -92,6 +92,8 @@ class RanksByLabel:
     every : every so many-th sample is looked at, the first among them.
     """
 
+    takes_all = True  # of blocks whose first genes are those of a panel
+
     def __init__(
         self,
         label: LabelsOfBlock,
