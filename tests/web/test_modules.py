@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from web_cases import MODELS, cells, expected, page_options, same_record
 
+from example_model import telling_model, telling_pair
 from optirank.io.homologs import ensembl_ids_of, homolog_table
 from optirank.model import load
 from optirank.web.model_data import (
@@ -369,6 +370,46 @@ def test_a_table_that_lies_the_other_way_is_said_to(folder):
     names = re.compile(r"\(.*? and \d+ more\)")  # predict takes them from a set
     assert names.sub("", ours["error"]) == names.sub("", said)
     assert "use --genes-in columns" in said
+
+
+def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
+    model = telling_model()
+    assert model.further is not None
+    frame = telling_pair()[1].to_df()
+    genes = frame.columns
+    frame.to_csv(folder / "right.csv")
+    mixed = np.random.default_rng(0).permutation(genes)
+    frame.set_axis(mixed, axis=1).to_csv(folder / "scrambled.csv")
+    others = [gene for gene in genes if gene not in set(model.genes)]
+    blurred = frame.copy()
+    blurred[others] = np.random.default_rng(1).permutation(blurred[others])
+    blurred.iloc[::2][others] = frame.iloc[::2][others]
+    blurred.to_csv(folder / "blurred.csv")
+    frame.iloc[:4].to_csv(folder / "few.csv")
+    frame[list(model.genes)].to_csv(folder / "panel.csv")
+    (-frame).to_csv(folder / "negative.csv")
+    columns = {"genes_in": "columns"}
+    said = agree(
+        model,
+        [
+            (folder / "right.csv", columns | {"target_error": 0.2}),
+            (folder / "scrambled.csv", columns),
+            (folder / "scrambled.csv", columns | {"strict": True}),
+            (folder / "scrambled.csv", columns | {"target_error": 0.2}),
+            (folder / "blurred.csv", columns),
+            (folder / "few.csv", columns | {"target_error": 0.2}),
+            (folder / "panel.csv", columns),
+            (folder / "negative.csv", columns),
+        ],
+    )
+    assert said[0].record["agreement"] > 0.5
+    assert said[1].labels.alarmed
+    assert b",alarm\n" in said[1].csv
+    assert said[2].labels.withheld.all()
+    assert said[3].labels.withheld.all()
+    assert any("takes two labels" in note for note in said[5].notes)
+    assert any("and it takes 50" in note for note in said[6].notes)
+    assert any("in the opposite order" in note for note in said[7].notes)
 
 
 def test_classes_are_left_out_as_predict_leaves_them_out(folder):

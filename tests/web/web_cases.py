@@ -31,6 +31,7 @@ _OPTIONS = {
     "target_error": "targetError",
     "unknown_rate": "unknownRate",
     "drop_classes": "dropClasses",
+    "strict": "strict",
     "homologs": "homologs",
 }
 _READING = {
@@ -94,6 +95,9 @@ def same_record(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     for name, value in theirs.items():
         if isinstance(value, float):
             assert abs(ours[name] - value) < 1e-7, name
+        elif name == "agreement_by_label":
+            assert list(ours[name]) == list(value)
+            np.testing.assert_allclose(list(ours[name].values()), list(value.values()))
         elif isinstance(value, dict):
             assert {
                 k: list(v) if isinstance(v, tuple) else v for k, v in value.items()

@@ -73,6 +73,7 @@ function options() {
     threshold: number("threshold"),
     targetError: number("target-error"),
     unknownRate: number("unknown-rate"),
+    strict: byId("strict").checked,
     dropClasses: byId("drop-classes").checked,
     homologs: byId("any-case").checked ? "case" : null,
   };

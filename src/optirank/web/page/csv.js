@@ -26,12 +26,15 @@ export function labelsCsv(labels, spreadsheet = false) {
   const plain = (text) => field(spreadsheet && FORMULA.test(text) ? `'${text}` : text);
   const probabilities = labels.classes.map((name) => `probability_${name}`);
   const header = ["sample", "label", "confidence", ...probabilities, "withheld_because"];
+  if (labels.alarms.length) header.push("alarm");
+  const alarm = plain(labels.alarms.join("; "));
   const parts = [`${header.map(plain).join(",")}\n`];
   const n = labels.classes.length;
   labels.names.forEach((name, i) => {
     const cells = [plain(name), plain(labelOf(labels, i)), fourDigits(labels.confidence[i])];
     for (let c = 0; c < n; c++) cells.push(fourDigits(labels.probabilities[i * n + c]));
     cells.push(plain(labels.reasons[labels.codes[i]]));
+    if (labels.alarms.length) cells.push(alarm);
     parts.push(`${cells.join(",")}\n`);
   });
   return parts;

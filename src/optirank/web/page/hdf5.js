@@ -1,6 +1,8 @@
 // Files of HDF5: AnnData (.h5ad) and 10x (.h5), read in parts with h5wasm in a worker.
 
 import { genesAmong, nameWarnings } from "./features.js";
+import { plainGeneNames } from "./spelling.js";
+import { repeatedSamples } from "./tables.js";
 import { readable, some, stripped } from "./text.js";
 
 const SPAN = 1 << 20; // entries read together
@@ -8,7 +10,7 @@ const WHOLE = 16_000_000; // values of whole rows read together: 64 MB in single
 const FOLDER = "/query";
 
 /** Open an .h5ad or 10x .h5: the source that `label` takes; `options` has layer, useRaw, geneColumn. */
-export async function openHdf5(file, options) {
+export async function openHdf5(file, known, options) {
   const { FS } = await globalThis.h5wasm.ready;
   if (!FS.analyzePath(FOLDER).exists) FS.mkdir(FOLDER);
   else FS.unmount(FOLDER);
@@ -23,30 +25,48 @@ export async function openHdf5(file, options) {
   }
   const root = await readable(file.name, () => new globalThis.h5wasm.File(`${FOLDER}/file`, "r"));
   return readable(file.name, () =>
-    file.name.toLowerCase().endsWith(".h5ad") ? anndata(root, file.name, options) : tenx(root, file.name),
+    file.name.toLowerCase().endsWith(".h5ad") ? anndata(root, file.name, known, options) : tenx(root, file.name),
   );
 }
 
 const isGroup = (element) => typeof element?.keys === "function";
 const attribute = (element, name) => element.attrs[name]?.value;
 
-function anndata(root, name, options) {
+function anndata(root, name, known, asked) {
   const keys = root.keys();
   const lacking = ["X", "obs", "var"].filter((key) => !keys.includes(key));
   const xAlone = lacking.length === 1 && lacking[0] === "X";
-  if (lacking.length && !(xAlone && (options.layer || options.useRaw))) {
+  if (lacking.length && !(xAlone && (asked.layer || asked.useRaw))) {
     const hint = keys.includes("matrix") ? ": it looks like 10x, use format='10x_h5' (--format 10x_h5)" : "";
     throw new Error(`${name} is not an AnnData file: it has no ${lacking.join(" and no ")}${hint}`);
   }
   const samples = indexOf(root, "obs", name);
   const raw = rawGroup(root);
+  const given = { layer: asked.layer || null, use_raw: asked.useRaw || null };
+  const note = rawNote(root, raw, known, asked, name);
+  const options = note === null ? asked : { ...asked, useRaw: true };
   const { element, features } = chosenMatrix(root, raw, name, options);
   const { index, columns } = frame(features, "var", name);
   const rawGenes = raw === null || options.useRaw ? null : indexOf(raw, "var", name).map(stripped);
-  const given = { layer: options.layer || null, use_raw: options.useRaw || null };
   const layers = keys.includes("layers") ? root.get("layers").keys() : [];
   const source = sourceOf(name, matrixOf(element, name), index, columns, samples, rawGenes, options, given);
+  if (note !== null) source.notes.unshift(note);
   return { ...source, layers, hasRaw: raw !== null, geneColumns: Object.keys(columns) };
+}
+
+const ENOUGH = 0.9; // share of the known genes above which X is used as it is
+
+/** Why raw is read although nobody asked for it, or null where it is not. */
+function rawNote(root, raw, names, options, name) {
+  if (raw === null || options.useRaw || options.layer || options.geneColumn || !isGroup(root.get("var"))) return null;
+  const known = new Set(names.map((gene) => gene.toLowerCase()));
+  const found = (group) => {
+    const genes = new Set(indexOf(group, "var", name).map((gene) => gene.trim().toLowerCase()));
+    return [...known].filter((gene) => genes.has(gene)).length;
+  };
+  const [inX, inRaw] = [found(root), found(raw)];
+  if (!known.size || inX > ENOUGH * known.size || inRaw - inX < (known.size - inX) / 2) return null;
+  return `raw is read: X has ${inX} of the ${known.size} genes of the model, raw has ${inRaw}`;
 }
 
 /** The element with the values that were asked for, and the group that has its `var`. */
@@ -99,13 +119,14 @@ function sourceOf(name, matrix, index, columns, samples, rawGenes, options, give
         "annotations",
     );
   }
-  const { kept, genes, others, notes } = genesAmong(name, index, columns, options.geneColumn);
+  const spelled = options.geneColumn === null ? plainGeneNames(index.map(stripped)) : { names: index, notes: [] };
+  const { kept, genes, others, notes } = genesAmong(name, spelled.names, columns, options.geneColumn);
   return {
     name,
     genes,
     others,
     rawGenes,
-    notes,
+    notes: [...spelled.notes, ...notes, ...repeatedSamples(samples)],
     warnings: nameWarnings(name, genes, null),
     genesIn: null,
     nSamples: samples.length,

@@ -9,6 +9,17 @@ function numbers(text, Kind) {
   return Float64Array.from(new Kind(bytes.buffer));
 }
 
+/** Numbers of half precision. */
+function halves(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return Float64Array.from(new Uint16Array(bytes.buffer), (half) => {
+    const exponent = (half >> 10) & 31; // none is infinite: they are at most 1/2
+    const digits = half & 1023;
+    const size = exponent ? (1 + digits / 1024) * 2 ** (exponent - 15) : digits * 2 ** -24;
+    return half & 0x8000 ? -size : size;
+  });
+}
+
 function rows(flat, length) {
   const n = flat.length / length;
   return Array.from({ length: n }, (_, k) => flat.slice(k * length, (k + 1) * length));
@@ -31,7 +42,12 @@ export function readModel(data) {
       missing: stored.missing,
     });
   }
-  return { ...data, panels };
+  let further = null;
+  if (data.further) {
+    const { genes, means } = data.further;
+    further = { genes, means: rows(halves(means), genes.length) };
+  }
+  return { ...data, panels, further };
 }
 
 /**
@@ -65,6 +81,7 @@ export function bind(model, given, otherNames, options) {
     shareMissing: 1 - there.length / panel.genes.length,
     weightMissing: lostWeight(panel, there),
     leftOut: lacking.length ? lacking : [],
+    further: furtherOf(model, panel, given, there.map((k) => match.columns[k]), classes),
     trainedTarget: lacking.length ? null : (own.errorControl?.target_error ?? null),
     choice: size === model.n_genes ? "" : whyOther(size, nPresent(match), ownMissing, model.n_genes),
     whole: lacking.length ? NaN : expectedAccuracy(own, 0),
@@ -72,6 +89,22 @@ export function bind(model, given, otherNames, options) {
   };
   if (options.homologs !== "case") checkCase(match);
   return bound;
+}
+
+/** The genes that check labels: columns of the data, and their mean ranks by class. */
+function furtherOf(model, panel, given, columnsOfPanel, classes) {
+  if (model.further === null) return null;
+  const used = new Set(panel.genes);
+  const taken = new Set(columnsOfPanel);
+  const { columns } = matchGenes(model.further.genes, given);
+  const kept = model.further.genes
+    .map((_, k) => k)
+    .filter((k) => columns[k] >= 0 && !used.has(model.further.genes[k]) && !taken.has(columns[k]));
+  const means = classes.map((name) => model.further.means[model.classes.indexOf(name)]);
+  return {
+    columns: kept.map((k) => columns[k]),
+    means: means.map((row) => Float64Array.from(kept, (k) => row[k])),
+  };
 }
 
 /** The size of the panel that the genes of the data serve best, see `_best_size` of Python. */

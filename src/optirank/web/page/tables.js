@@ -201,7 +201,8 @@ function columnWithMost(head, beside, wanted) {
   return best;
 }
 
-function repeatedSamples(names) {
+/** A note on names that several samples have. */
+export function repeatedSamples(names) {
   const repeated = duplicates(names);
   if (!repeated.length) return [];
   const what = counted(repeated.length, "sample name occurs", "sample names occur");

@@ -2,7 +2,7 @@
 
 import { general, counted, percent } from "./text.js";
 import { forgivenShift, quantiles } from "./vote.js";
-import { cannotShow, heldOutReason, raisedReason } from "./words.js";
+import { cannotShow, heldOutReason, notChecked, notKept, raisedReason } from "./words.js";
 
 const FEW_GENES = 5; // outside the largest tie: below, a label rests on very little
 
@@ -13,7 +13,7 @@ const FEW_GENES = 5; // outside the largest tie: below, a label rests on very li
  * the model is over the file's genes; `options` has threshold, targetError and unknownRate.
  */
 export function withhold(query, bound, options, words) {
-  const reasons = ["", words.no_information, words.low_confidence, words.unknown];
+  const reasons = ["", words.no_information, words.low_confidence, words.unknown, words.not_kept, words.strict];
   const decision = {
     reasons,
     codes: new Uint8Array(query.confidence.length),
@@ -22,8 +22,9 @@ export function withhold(query, bound, options, words) {
     notes: [],
   };
   if (options.unknownRate !== null) withholdUnknown(decision, query, bound, options.unknownRate);
-  setThreshold(decision, query.confidence, bound, options, words);
+  const target = setThreshold(decision, query.confidence, bound, options, words);
   if (decision.threshold !== null) withholdUnsure(decision, query.confidence);
+  if (target !== null) withholdUntrusted(decision, target, query.trust);
   withholdTied(decision, query.genesApart);
   return decision;
 }
@@ -68,15 +69,16 @@ function withholdUnknown(decision, query, bound, rate) {
   );
 }
 
+/** The confidence below which labels are withheld; gives the target error it is to keep, or null. */
 function setThreshold(decision, confidence, bound, options, words) {
   if (options.threshold !== null) {
     decision.threshold = options.threshold;
     decision.thresholdReason = `asked for a confidence of at least ${general(options.threshold)}`;
-    return;
+    return null;
   }
   const control = bound.panel.errorControl;
   const target = options.targetError ?? bound.trainedTarget;
-  if (target === null || target === 1) return; // 1: withhold none
+  if (target === null || target === 1) return null; // 1: withhold none
   if (!(target > 0 && target < 1)) {
     throw new Error(`target error ${target}: use a share between 0 and 1, such as 0.05`);
   }
@@ -100,6 +102,7 @@ function setThreshold(decision, confidence, bound, options, words) {
     decision.threshold > heldOut
       ? raisedReason(decision.threshold, target, heldOut)
       : heldOutReason(heldOut, control, step, target, words.certainty);
+  return target;
 }
 
 /** Tests from the most confident samples down, and stops at the first failure. */
@@ -139,6 +142,17 @@ function withholdUnsure(decision, confidence) {
     : "no label is withheld";
   decision.notes.push(`${what}: ${decision.thresholdReason}`);
 }
+
+/** Withhold all labels where the error cannot be kept; say where nobody knows. */
+function withholdUntrusted(decision, target, trust) {
+  if (trust.alarmed) {
+    decision.codes.fill(4);
+    decision.notes.push(notKept(target));
+  } else if (trust.agreement === null) decision.notes.push(notChecked(target));
+}
+
+/** Withhold all labels because of an alarm, where that was asked for. */
+export const withholdAll = (decision) => decision.codes.fill(5);
 
 function withholdTied(decision, genesApart) {
   let tied = 0;

@@ -93,12 +93,15 @@ export const cannotShow = (target, control, certainty) =>
   `${share(Math.min(...control.bounds), 1)}, classes counted equally; of all, ` +
   `${share(control.errors.at(-1), 1)} are wrong. Allow a larger error, or train on more samples`;
 
-export const UNLIKE =
-  "these samples do not look like the training data (wrong tissue, wrong species, scrambled " +
-  "genes, or scaled values): their labels may all be wrong";
+/** Says that a target error cannot be kept on data unlike the training. */
+export const notKept = (target) =>
+  `an error of ${percent(target)} is an aim on data like the training, and these do not look like ` +
+  "it: all labels are withheld";
 
-export const ADAPT =
-  "learning from the query may help on another platform: --adapt (adapt=True)";
+/** Says that nobody knows whether a target error is kept. */
+export const notChecked = (target) =>
+  `an error of ${percent(target)} is an aim on data like the training: whether these are like it ` +
+  "cannot be checked by other genes";
 
 /** The word for a label that is withheld: one that no class is called. */
 export function withheldWord(classes) {

@@ -29,7 +29,7 @@ async function labelled({ file, model, tables, words, options }) {
   const fitted = readModel(model);
   const binary = isBinary(file.name);
   const source = binary
-    ? await openHdf5(file, options)
+    ? await openHdf5(file, fitted.genes, options)
     : await openTable(file, fitted.genes, options, progress);
   const result = await label(source, fitted, tables, words, options, progress);
   const about = { layers: source.layers ?? [], hasRaw: source.hasRaw ?? false, genesIn: source.genesIn };
