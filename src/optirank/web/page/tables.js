@@ -244,7 +244,7 @@ function picked(values, n, place, groups, rows) {
   for (let i = 0; i < nRows; i++) {
     const start = (rows?.[i] ?? i) * n;
     for (let k = 0; k < columns.length; k++) {
-      let sum = 0;
+      let sum = -0; // to which a value is added as it is, also -0
       for (const column of columns[k]) sum += values[start + column];
       sums[i * columns.length + k] = sum;
     }
