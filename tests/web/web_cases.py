@@ -32,6 +32,7 @@ _OPTIONS = {
     "unknown_rate": "unknownRate",
     "drop_classes": "dropClasses",
     "strict": "strict",
+    "levels": "levels",
     "homologs": "homologs",
 }
 _READING = {

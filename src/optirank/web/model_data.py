@@ -20,6 +20,7 @@ from optirank.model.confidence import CERTAINTY
 from optirank.model.file import model_digest
 from optirank.model.further import FurtherGenes
 from optirank.model.likeness import CHANCE, INVERTED, INVERTED_BELOW
+from optirank.model.tree import SURE, Terms, Tree
 from optirank.model.values import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.weights import SizedPanel
 from optirank.workflow.cards import card_tables, model_card
@@ -47,6 +48,7 @@ WORDS = {
     "certainty": CERTAINTY,
     "not_kept": NOT_KEPT,
     "strict": STRICT,
+    "sure": SURE,
     "adapt": ADAPT_MAY_HELP,
     "trust": {
         "unlikely": trust.UNLIKELY,
@@ -87,6 +89,8 @@ def model_data(model: Model) -> dict[str, Any]:
         "n_rows": len(model.panel.coef),
         "genes": list(model.path_genes),
         "further": model.further and _further_data(model.further),
+        "tree": model.tree and _tree_data(model.tree),
+        "terms": model.terms and _terms_data(model.terms),
         "panels": [_panel_data(model, panel) for panel in model.panels.values()],
         "standard_error": card.standard_error or 0.0,
         "values": to_plain(card.values),
@@ -111,6 +115,15 @@ def _panel_data(model: Model, panel: SizedPanel) -> dict[str, Any]:
 
 def _further_data(further: FurtherGenes) -> dict[str, Any]:
     return {"genes": further.genes.tolist(), "means": _bytes(further.means, "<f2")}
+
+
+def _tree_data(tree: Tree) -> dict[str, Any]:
+    # Pairs: objects of JavaScript have keys that are numbers in another order
+    return {"parents": list(tree.parents.items()), "levels": tree.levels}
+
+
+def _terms_data(terms: Terms) -> dict[str, Any]:
+    return {"ids": list(terms.ids.items()), "version": terms.version}
 
 
 def _bytes(values: np.ndarray, kind: str) -> str:

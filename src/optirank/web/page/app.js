@@ -35,6 +35,7 @@ async function chooseModel() {
   const card = Object.fromEntries(state.model.card);
   byId("title").textContent = `Label samples: ${state.model.name || "a model"}`;
   byId("description").textContent = card.description ?? `Labels: ${state.model.classes.join(", ")}.`;
+  document.body.classList.toggle("tree", state.model.tree !== null);
   showCard(byId("about"), state.model, part("licence"));
   if (state.file) await work(state.file);
 }
@@ -73,6 +74,7 @@ function options() {
     threshold: number("threshold"),
     targetError: number("target-error"),
     unknownRate: number("unknown-rate"),
+    levels: state.model.tree !== null && byId("levels").checked,
     strict: byId("strict").checked,
     dropClasses: byId("drop-classes").checked,
     homologs: byId("any-case").checked ? "case" : null,

@@ -1,6 +1,7 @@
 // A model as the page holds it, and the panel of it that serves the genes of some data.
 
 import { checkCase, matchGenes, matchNotes, lackingGenes, nPresent, ofGenes } from "./match.js";
+import { readTree, treeOfClasses } from "./tree.js";
 import { expectedAccuracy } from "./vote.js";
 import { costOf, leftOutNote, missingError, weightNote, whyOther } from "./words.js";
 
@@ -47,7 +48,9 @@ export function readModel(data) {
     const { genes, means } = data.further;
     further = { genes, means: rows(halves(means), genes.length) };
   }
-  return { ...data, panels, further };
+  const tree = data.tree ? readTree(data.tree.parents, data.tree.levels) : null;
+  const terms = data.terms ? { ids: new Map(data.terms.ids), version: data.terms.version } : null;
+  return { ...data, panels, further, tree, terms };
 }
 
 /**
@@ -70,10 +73,14 @@ export function bind(model, given, otherNames, options) {
     classes = classes.filter((name) => !lacking.includes(name));
     panel = ofClasses(panel, model.classes, classes);
   }
+  let tree = model.tree;
+  if (tree !== null && lacking.length) tree = treeOfClasses(tree, classes);
   const own = model.panels.get(model.n_genes);
   const ownMissing = lackingGenes(ofGenes(whole, own.genes)).length;
   const bound = {
     classes,
+    tree,
+    labels: tree === null ? classes : tree.labels,
     size,
     match,
     columns: Int32Array.from(there, (k) => match.columns[k]),

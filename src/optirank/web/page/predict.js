@@ -7,6 +7,7 @@ import { lackingGenes, nPresent } from "./match.js";
 import { inNamesOf, uniqueGenes } from "./names.js";
 import { centredRanks, genesApart, standardised, valueScale, valueShares } from "./rank.js";
 import { some } from "./text.js";
+import { descend, levelLabels } from "./tree.js";
 import { trustOf } from "./trust.js";
 import { best, byClass, explain, likenessOf, probabilitiesOf, relativeLikeness, scoresOf, shiftOf } from "./vote.js";
 import { checkOptions, withhold, withholdAll } from "./withhold.js";
@@ -27,6 +28,11 @@ const SCALE_GENES = 2000;
  */
 export async function label(source, model, tables, words, options, progress = () => {}) {
   checkOptions(options);
+  if (options.levels && model.tree === null) {
+    throw new Error(
+      "levels=True: the model has no tree of labels, and no levels; leave it out, or train with a tree",
+    );
+  }
   if (!source.nSamples) throw new Error(`${source.name} holds no samples: there is nothing to label`);
   const renamed = inNamesOf(source, model.genes, model.further?.genes ?? [], tables, options.homologs);
   const areCounts = await looksLikeCounts(source, renamed.names);
@@ -91,7 +97,9 @@ export function labelValues(source, values, further, model, bound, readerNotes, 
   const query = score(values, nSamples, bound, options);
   const checked = check(query, further, bound, nSamples, words.trust);
   query.trust = checked.trust;
+  query.ways = bound.tree && waysOf(query, bound);
   const decision = withhold(query, bound, options, words);
+  const levels = bound.tree && levelLabels(bound.tree, query.ways, bound.classes, decision.threshold ?? 0);
   const alarms = [...boundAlarms(bound), ...query.trust.alarms];
   if (alarms.length && options.strict) withholdAll(decision);
   const shares = valueShares(values, nSamples, nGenes, blockRows);
@@ -109,10 +117,16 @@ export function labelValues(source, values, further, model, bound, readerNotes, 
     source: source.name,
     names: source.samples,
     classes: bound.classes,
-    chosen: query.chosen,
+    all: bound.labels,
+    tree: bound.tree,
+    terms: model.terms,
+    given: levels?.given ?? query.chosen,
+    leafConfidence: levels?.leafConfidence ?? null,
+    byLevel: Boolean(options.levels),
+    chosen: levels?.chosen ?? query.chosen,
     codes: decision.codes,
     reasons: decision.reasons,
-    confidence: query.confidence,
+    confidence: levels?.confidence ?? query.confidence,
     probabilities: query.probabilities,
     notes,
     alarms,
@@ -121,6 +135,12 @@ export function labelValues(source, values, further, model, bound, readerNotes, 
     panel: bound.panel,
     record: record(source, model, bound, query, decision, [...alarms, ...notes], options, checksum),
   };
+}
+
+/** The ways of all samples down the tree. */
+function waysOf(query, { tree, classes }) {
+  const n = classes.length;
+  return Array.from(query.chosen, (_, i) => descend(tree, query.probabilities.subarray(i * n, (i + 1) * n), classes));
 }
 
 /** What the further genes say of the labels as a whole. */
@@ -201,6 +221,7 @@ function record(source, model, bound, query, decision, notes, options, checksum)
     unknown_rate: options.unknownRate,
     drop_classes: options.dropClasses || null,
     strict: options.strict || null,
+    levels: options.levels || null,
     homologs: options.homologs,
     ...source.options,
   };
@@ -212,7 +233,7 @@ function record(source, model, bound, query, decision, notes, options, checksum)
     query: source.name,
     query_checksum: checksum,
     classes: bound.classes,
-    withheld_label: withheldWord(bound.classes),
+    withheld_label: withheldWord(bound.labels),
     n_genes: bound.match.genes.length,
     missing_genes: lackingGenes(bound.match),
     left_out_classes: bound.leftOut,
@@ -221,6 +242,7 @@ function record(source, model, bound, query, decision, notes, options, checksum)
     likeness: query.trust.likeness,
     notes,
   };
+  if (model.terms !== null) made.cell_ontology = model.terms.version;
   if (decision.threshold !== null) {
     made.threshold = decision.threshold;
     made.threshold_reason = decision.thresholdReason;

@@ -74,11 +74,16 @@ export const leftOutNote = (names) =>
   `${some(names)}; their samples get the label of another class`;
 
 /** Says which threshold held-out samples ask for. */
-export const heldOutReason = (threshold, control, step, target, certainty) =>
-  `at a confidence of at least ${fixed(threshold, 3)}, ${share(control.kept[step], 1)} of the ` +
-  `${control.n_samples} held-out samples keep their label, and ${share(control.errors[step], 1)} ` +
-  `of these labels are wrong, classes counted equally (asked for: at most ${general(target, 3)}, ` +
-  `with ${share(certainty, 0)} confidence, on samples like these)`;
+export function heldOutReason(threshold, control, step, target, certainty, byLevel) {
+  const kept = byLevel ? "their finest label" : "their label";
+  const these = byLevel ? "all labels given, coarse and fine," : "these labels";
+  return (
+    `at a confidence of at least ${fixed(threshold, 3)}, ${share(control.kept[step], 1)} of the ` +
+    `${control.n_samples} held-out samples keep ${kept}, and ${share(control.errors[step], 1)} ` +
+    `of ${these} are wrong, classes counted equally (asked for: at most ${general(target, 3)}, ` +
+    `with ${share(certainty, 0)} confidence, on samples like these)`
+  );
+}
 
 /** Says that the query's own confidences ask for more. */
 export const raisedReason = (threshold, target, heldOut) =>
