@@ -306,7 +306,7 @@ def test_files_without_a_table_are_refused_in_the_same_words(folder):
     model = load("blood-human")
     start = '!Series_title\t"t"\n!Series_supplementary_file\t"ftp://a/b.gz"\n'
     (folder / "cut.txt").write_text(start)
-    empty = "!series_matrix_table_begin\n\"ID_REF\"\t\"a\"\n!series_matrix_table_end\n"
+    empty = '!series_matrix_table_begin\n"ID_REF"\t"a"\n!series_matrix_table_end\n'
     (folder / "empty.txt").write_text(start + empty)
     (folder / "none.gct").write_text("#1.2\n5\t1\nName\n")
     (folder / "head.tsv").write_text("ENSG00000000003\t1\t2\nENSG00000000005\t1\t2\n")

@@ -26,7 +26,9 @@ _MAX_SHIFT = 0.2
 _TYPICAL_SHIFT = 0.1  # of real pairs of platforms, where a query has few samples
 _PRIOR_SAMPLES = 20  # samples that the typical shift counts for
 
-INVERTED_BELOW = 0.15  # no query of a right pair correlates as negatively with all classes
+INVERTED_BELOW = (
+    0.15  # no query of a right pair correlates as negatively with all classes
+)
 INVERTED = (
     "the genes of these samples are in the opposite order of those of every class of "
     "the training data: if less is more, as in Ct values of qPCR, give invert=True "
