@@ -23,9 +23,9 @@ from optirank.model.likeness import CHANCE, INVERTED, INVERTED_BELOW
 from optirank.model.tree import SURE, Terms, Tree
 from optirank.model.values import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.weights import SizedPanel
-from optirank.workflow.cards import card_tables, model_card
 from optirank.panel.agreement import FEWEST_GENES, FEWEST_SAMPLES, MOST_SAMPLES
 from optirank.workflow import trust
+from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
 from optirank.workflow.withholding import (
     LOW_CONFIDENCE,
