@@ -39,7 +39,7 @@ from optirank_lab.baselines.nearest_mean import (
     centred_ranks,
     lr_on_ranks,
 )
-from optirank_lab.benchmark.curve import drawn_samples
+from optirank_lab.benchmark.designs import drawn_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ FEWEST = 10  # samples of a query that is adapted to
 Labeller = Callable[["NDArray"], "NDArray"]  # labels with the genes that are left
 PANEL = "panel"
 NEAREST_MEAN = "nearest class mean"
-LR = "LR on ranks, best t"
+LR = "LR on ranks"
 
 
 class Samples(NamedTuple):

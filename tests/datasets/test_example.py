@@ -23,11 +23,11 @@ def test_the_pair_shares_its_types_and_most_of_its_genes(pair):
     reference, query = pair
     assert reference.n_obs == 500
     assert query.n_obs == 400
-    assert set(reference.labels("cell_type")) == set(query.labels("cell_type"))
+    assert set(reference.obs["cell_type"]) == set(query.obs["cell_type"])
     assert len(set(reference.var_names) - set(query.var_names)) == ONLY_ONE_PLATFORM
     assert len(set(query.var_names) - set(reference.var_names)) == ONLY_ONE_PLATFORM
     for data in pair:
-        assert not data.duplicated_genes
+        assert data.var_names.is_unique
         assert set(data.obs) == {"cell_type", "dataset", "platform"}
         assert (data.X.data == np.rint(data.X.data)).all()
         assert data.X.min() == 0
@@ -48,8 +48,8 @@ def test_a_classifier_works_on_the_other_platform_but_not_perfectly(pair):
     ranks = [
         rankdata(data.X.toarray(), axis=1) / len(common) for data in (reference, query)
     ]
-    model = NearestCentroid().fit(ranks[0], reference.labels("cell_type"))
-    score = balanced_accuracy_score(query.labels("cell_type"), model.predict(ranks[1]))
+    model = NearestCentroid().fit(ranks[0], reference.obs["cell_type"])
+    score = balanced_accuracy_score(query.obs["cell_type"], model.predict(ranks[1]))
     assert 0.75 < score < 0.995
 
 

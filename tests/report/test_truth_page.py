@@ -13,6 +13,7 @@ from optirank.model.card import ClassCounts
 from optirank.report.pages import page
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import PredictOptions
+from profiles import changed, take_samples
 
 
 def boxes(text: str) -> list[str]:
@@ -22,7 +23,7 @@ def boxes(text: str) -> list[str]:
 def test_more_errors_than_asked_for_are_in_the_yellow_box(model, query):
     wrong = query.obs[LABEL].astype(str).to_numpy(copy=True)
     wrong[::3] = np.roll(wrong, 7)[::3]
-    data = replace(query, obs=query.obs.assign(**{LABEL: wrong}))
+    data = changed(query, obs=query.obs.assign(**{LABEL: wrong}))
     options = PredictOptions(target_error=0.1)
     text = page(evaluate_profiles(data, model, LABEL, options))
     assert "asked for an error of 10.0" in boxes(text)[0]
@@ -64,7 +65,7 @@ def test_a_training_page_advises_only_what_the_model_can_serve():
 
 def test_classes_that_no_sample_has_are_named_but_have_no_empty_lines(model, query):
     kept = query.obs[LABEL].isin(["b cell", "monocyte"]).to_numpy()
-    data = query.select_samples(kept)
+    data = take_samples(query, kept)
     evaluation = evaluate_profiles(data, model, LABEL)
     seen = set(data.obs[LABEL]) | set(evaluation.samples["predicted"])
     text = page(evaluation)

@@ -15,7 +15,8 @@ from optirank._util import progress
 from optirank._util.arrays import product
 from optirank._util.names import counted, printable, some
 from optirank._util.progress import hide_progress, progress_bar
-from optirank._util.workers import connect, worker_count
+from optirank._util.workers import worker_count
+from optirank.io.cluster import connect
 
 
 @given(st.lists(st.integers()), st.integers(1, 12))

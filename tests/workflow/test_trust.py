@@ -226,7 +226,7 @@ def test_values_of_which_less_is_more_are_named_and_invert_reads_them(tmp_path):
         40 - query.X.toarray(), index=query.obs_names, columns=query.var_names
     )
     values.to_csv(tmp_path / "ct.csv")
-    reading = {"genes_in": "columns"}
+    reading = {"genes_in": "columns", "any_scale": True}
     out = tmp_path / "labels.csv"
     turned = predict_file(tmp_path / "ct.csv", model, out, **reading)
     assert INVERTED in turned.notes

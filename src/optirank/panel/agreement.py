@@ -92,7 +92,7 @@ class RanksByLabel:
     every : every so many-th sample is looked at, the first among them.
     """
 
-    takes_all = True  # of blocks whose first genes are those of a panel
+    takes_all = True  # also of blocks of which other accumulators get a panel alone
 
     def __init__(
         self,

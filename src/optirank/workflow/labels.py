@@ -101,6 +101,7 @@ class Labels(Result):
     classes : the model's classes, as text.
     chosen : the class of each sample, a position in ``classes``.
     reasons : why the label of a sample is withheld; "" where it is given.
+    alarms : of each sample, the alarm of its query; "" where there is none.
     confidence, probabilities : of each sample.
     notes : sentences for the reader.
     warnings : those that need attention: the labels may be wrong as a whole.
@@ -110,7 +111,6 @@ class Labels(Result):
     record : what ``adata.uns`` and the file beside the labels keep.
     explanation : why a query of one sample got its label; None for more samples.
     files : the file of each sample, where several were labelled.
-    alarms : of each sample, the alarm of its query; "" where there is none.
     trust : what checks the labels as a whole; None for several files.
     """
 
@@ -120,6 +120,7 @@ class Labels(Result):
     classes: NDArray
     chosen: NDArray
     reasons: NDArray
+    alarms: NDArray
     confidence: NDArray
     probabilities: NDArray
     notes: list[str]
@@ -130,7 +131,6 @@ class Labels(Result):
     record: dict[str, Any] = field(default_factory=dict)
     explanation: Explanation | None = None
     files: NDArray | None = None
-    alarms: NDArray | None = None
     trust: Trust | None = None
 
     def __repr__(self) -> str:
@@ -161,7 +161,7 @@ class Labels(Result):
     @property
     def alarmed(self) -> bool:
         """Whether an alarm says of some samples that their labels may all be wrong."""
-        return self.alarms is not None and bool((self.alarms != "").any())
+        return bool((self.alarms != "").any())
 
     @property
     def codes(self) -> NDArray:

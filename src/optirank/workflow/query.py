@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,8 @@ class _GenesApart(PerSample):
 
 
 def labels_of(predictor: Predictor, block: Any, rows: slice) -> NDArray[np.intp]:
-    """Labels of the samples of a block whose first genes are those of a panel."""
-    return best_class(predictor.scores(block[:, : len(predictor.columns)]))
+    """Labels of the samples of a block that has the panel's genes among others."""
+    return best_class(predictor.scores(block))
 
 
 class _Likeness:
@@ -144,15 +145,20 @@ class Query:
         }
         if predictor.panel.likeness is not None:
             looks["likeness"] = _Likeness(narrowed, every)
-        further, means = _further(adata, predictor)
-        if len(further):
+        columns, means = _further(adata, predictor)
+        read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
+        panel = np.searchsorted(read, predictor.columns)
+        if len(columns):
+            labelling = replace(predictor, columns=panel, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
-                partial(labels_of, narrowed),
+                partial(labels_of, labelling),
                 len(predictor.model.classes),
-                len(predictor.columns) + np.arange(len(further)),
+                np.searchsorted(read, columns),
                 every_so_many(n_samples),
             )
-        _look(adata, list(looks.values()), predictor, further, cluster, progress)
+        genes = gene_names(adata)[read if len(columns) else predictor.columns]
+        dense = panel.tolist() if len(columns) else []
+        _look(adata, list(looks.values()), genes, dense, cluster, progress)
         found = {name: look.result() for name, look in looks.items()}
         self.scores: NDArray = found["scores"]
         self.genes_apart: NDArray = found["genes_apart"]
@@ -185,7 +191,7 @@ class Query:
         relative = None
         if known is not None:
             relative = known.relative(self.likeness, self.labels_looked_at)
-        return Trust(model.classes, n_samples, compared, relative)
+        return Trust(model.classes.tolist(), n_samples, compared, relative)
 
     def alarms(self) -> list[str]:
         """What says that the labels may be wrong as a whole."""
@@ -197,15 +203,14 @@ class Query:
 
 
 def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:
-    """Names of the genes that check the labels, and their mean ranks by class."""
+    """Positions of the genes that check the labels, and their mean ranks by class."""
     further = predictor.model.further
-    names = gene_names(adata)
     if further is None:
-        return names[:0], np.zeros((0, 0))
+        return np.zeros(0, np.intp), np.zeros((0, 0))
     used = predictor.panel.genes.tolist()
-    columns, means = further.found_among(names.tolist(), used)
+    columns, means = further.found_among(gene_names(adata).tolist(), used)
     kept = ~np.isin(columns, predictor.columns)
-    return names[columns[kept]], means[:, kept]
+    return columns[kept], means[:, kept]
 
 
 def _is_inverted(means: NDArray, ranks: LabelMeans) -> bool:
@@ -219,23 +224,25 @@ def _is_inverted(means: NDArray, ranks: LabelMeans) -> bool:
 def _look(
     adata: AnnData,
     accumulators: list[Accumulator],
-    predictor: Predictor,
-    further: NDArray,
+    genes: NDArray,
+    dense: list[int],
     cluster: Cluster | None,
     progress: Progress | None,
 ) -> None:
-    """The one pass over a query, with the panel's genes and the further ones alone."""
-    panel = gene_names(adata)[predictor.columns]
-    size = min(_BLOCK_SAMPLES, block_rows(len(panel) + len(further)))
+    """The one pass over a query, with the panel's genes and the further ones alone.
+
+    ``dense`` are the positions of the panel's genes; none where there are no others.
+    """
+    size = min(_BLOCK_SAMPLES, block_rows(len(genes)))
     n_tasks = -(-adata.n_obs // size) // _FEWEST_TASKS
     run_pass(
         adata,
         accumulators,
-        np.concatenate([panel, further]),
+        genes,
         size=size,
         together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
         as_dense=True,  # once: a block of a panel is small
-        n_first=len(panel) if len(further) else 0,
+        dense=dense,
         cluster=cluster,
         progress=progress,
     )

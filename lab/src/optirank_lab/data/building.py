@@ -115,11 +115,12 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
         kept &= np.isin(label.astype(str), list(rules.labels))
     if entry.stand_in:
         names = np.array([rules.labels.get(text, text) for text in label], dtype=object)
-        obs = pd.DataFrame(index=annotations_of(whole).index)
+        obs = pd.DataFrame(index=whole.obs_names)
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
-        obs = pd.DataFrame(annotations_of(whole).drop(columns=[LABEL], errors="ignore"))
+        others = annotations_of(whole).drop(columns=[LABEL], errors="ignore")
+        obs = pd.DataFrame(others).copy()
     if not kept.any():
         raise DataError(f"no sample of {entry.name} is left with a label")
     obs[LABEL] = names
