@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from optirank.model import Model
     from optirank.workflow.clusters import Clusters
     from optirank.workflow.explain import Explanation
+    from optirank.workflow.trust import Trust
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
@@ -88,7 +89,7 @@ def label_table(
 
 # All columns that `Labels.further` may have, save that which the data have themselves
 FURTHER = (
-    *("withheld_because", "leaf", "leaf_confidence"),
+    *("withheld_because", "alarm", "leaf", "leaf_confidence"),
     *("file", "cluster_label", "cluster_share"),
 )
 _LEVEL = "level_"  # columns of levels begin so
@@ -107,6 +108,7 @@ class Labels(Result):
     chosen : the class of each sample, a position in ``classes``; of a model with a tree
         the leaf, which the label may be above.
     reasons : why the label of a sample is withheld; "" where it is given.
+    alarms : of each sample, the alarm of its query; "" where there is none.
     confidence, probabilities : of each sample.
     notes : sentences for the reader.
     warnings : those that need attention: the labels may be wrong as a whole.
@@ -118,6 +120,7 @@ class Labels(Result):
     files : the file of each sample, where several were labelled.
     levels : the labels of a tree, where the model has one.
     by_level : whether tables have one column per level of it.
+    trust : what checks the labels as a whole; None for several files.
     """
 
     model: Model
@@ -126,6 +129,7 @@ class Labels(Result):
     classes: NDArray
     chosen: NDArray
     reasons: NDArray
+    alarms: NDArray
     confidence: NDArray
     probabilities: NDArray
     notes: list[str]
@@ -138,6 +142,7 @@ class Labels(Result):
     files: NDArray | None = None
     levels: LevelLabels | None = None
     by_level: bool = False
+    trust: Trust | None = None
 
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())
@@ -164,6 +169,11 @@ class Labels(Result):
     def withheld(self) -> NDArray:
         """Whether the label of each sample is withheld."""
         return self.reasons != ""
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether an alarm says of some samples that their labels may all be wrong."""
+        return bool((self.alarms != "").any())
 
     @property
     def codes(self) -> NDArray:
@@ -204,6 +214,8 @@ class Labels(Result):
     def further(self, rows: slice = slice(None)) -> dict[str, NDArray]:
         """Columns after the probabilities; what is added here is in every format."""
         columns = {"withheld_because": self.reasons[rows]}
+        if self.alarmed:
+            columns["alarm"] = self.alarms[rows]
         tree, terms = self.model.tree, self.model.terms
         if tree is not None and self.levels is not None:
             columns["leaf"] = self.classes[self.chosen[rows]]
@@ -235,8 +247,8 @@ class Labels(Result):
         }
         further: dict[str, Any] = dict(self.further())
         further.pop("cluster", None)  # which the AnnData has
-        reasons = pd.Categorical(further["withheld_because"])
-        further["withheld_because"] = reasons
+        for name in {"withheld_because", "alarm"}.intersection(further):
+            further[name] = pd.Categorical(further[name])
         if "cluster_label" in further:
             further["cluster_label"] = as_category(further["cluster_label"], self.words)
         for name in ("leaf", *(name for name in further if name.startswith(_LEVEL))):

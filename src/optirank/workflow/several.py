@@ -62,6 +62,8 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
         record=_record(parts, names),
         explanation=None,
         levels=_levels(parts),
+        alarms=np.concatenate([part.alarms for part in parts]),
+        trust=None,
         files=np.repeat(
             np.array(names, dtype=object), [len(part.chosen) for part in parts]
         ),
