@@ -106,7 +106,8 @@ def test_learning_from_the_query_is_advised_only_where_labels_are_mostly_right()
 def query():
     """A query whose held-out samples show an error of 5 % at a confidence of 0.8."""
     control = SimpleNamespace(
-        target_error=None, at=lambda _: SimpleNamespace(threshold=0.8, reason="shown")
+        target_error=None,
+        at=lambda _, by_level=False: SimpleNamespace(threshold=0.8, reason="shown"),
     )
     panel = SimpleNamespace(error_control=control)
     predictor = SimpleNamespace(
