@@ -127,7 +127,7 @@ def guess_format(path: Path) -> str:
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, "
         f".tsv, .parquet, a 10x folder): give the format, one of {some(FORMATS)} "
-        "(format=, --format)"
+        "(format=)"
     )
 
 

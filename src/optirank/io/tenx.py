@@ -148,7 +148,7 @@ def _matrix_group(file: Any, path: Path) -> Any:
     ]
     if "X" in file or not groups:
         hint = (
-            ": it looks like AnnData, use format='h5ad' (--format h5ad)"
+            ": it looks like AnnData, use format='h5ad'"
             if "X" in file
             else ""
         )

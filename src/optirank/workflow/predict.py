@@ -347,7 +347,7 @@ def _check_size(adata: AnnData, options: PredictOptions) -> None:
     if options.adapt and n_samples < MIN_ADAPT:
         raise DataError(
             f"{source} has {n_samples} samples: learning from the query "
-            f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
+            f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
 
 
