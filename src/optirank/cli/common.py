@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import errno
 import io
+import logging
 import os
 import re
 import shlex
@@ -60,6 +61,16 @@ def set_up(*, debug: bool, quiet: bool) -> None:
 
     _state.update(debug=debug, quiet=quiet)
     hide_progress(quiet)
+    logger = logging.getLogger("optirank")
+    logger.handlers = [_ToStderr()]
+
+
+class _ToStderr(logging.Handler):
+    """Prints what readers warn of, with options in place of parameters."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning."""
+        echo(in_flags(record.getMessage()), err=True)
 
 
 def use_flags(flags: dict[str, str]) -> None:
@@ -122,7 +133,7 @@ def in_flags(text: str) -> str:
         name, value = found.groups()
         if name not in flags:
             return found[0]
-        words = [f"{flags[name]} {shlex.quote(given)}" for given in _values(value)]
+        words = [f"{flags[name]} {shlex.quote(word)}" for word in _values(value)]
         return " ".join(words) or flags[name]
 
     return _PARAMETER.sub(spelled, text)

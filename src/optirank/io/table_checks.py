@@ -92,9 +92,7 @@ def _refuse_words(
             "if these are Ct values of qPCR, of which less is more, say so (invert=)"
         )
     elif wrong.all():
-        remedy = (
-            "if that column describes the lines, name it (annotations=)"
-        )
+        remedy = "if that column describes the lines, name it (annotations=)"
     raise DataError(
         f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), "
         f"column {header[column]!r} holds {frame[column].iloc[row]!r}, which is not a "
@@ -165,11 +163,7 @@ def refuse_missing(
         f"values{coded}, in {int(in_sample.sum())} of {len(samples)} samples (first "
         f"{first!r}): {some(named, 20)}; fill them in, or leave these genes out "
         "(drop_missing=True)"
-        + (
-            ""
-            if code is None
-            else "; if it is a value, say so (any_scale=True)"
-        )
+        + ("" if code is None else "; if it is a value, say so (any_scale=True)")
     )
 
 

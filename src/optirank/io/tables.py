@@ -358,9 +358,7 @@ def _check_described(described: Sequence[str], table: Table) -> None:
     if absent:
         hint = ""
         if bool(np.isin(table.read([0])[0].to_numpy(dtype=object), absent).any()):
-            hint = (
-                "; it has such a line: is it transposed? (genes_in='rows')"
-            )
+            hint = "; it has such a line: is it transposed? (genes_in='rows')"
         raise DataError(
             f"{path} has no column {some(absent)}: there are {some(columns, 20)}{hint}"
         )

@@ -52,9 +52,7 @@ class MissingGenesError(ValueError):
                 f"{len(match.genes)} genes (gene_column=)"
             ]
         if self.droppable:
-            remedies.append(
-                "leave these classes out (drop_classes=True)"
-            )
+            remedies.append("leave these classes out (drop_classes=True)")
         if n_present:
             remedies.append("train again on the genes that are present (query=)")
         self.what = (

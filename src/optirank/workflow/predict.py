@@ -298,9 +298,7 @@ def _suggestions(query: Query, chosen: NDArray[np.intp]) -> list[str]:
     n_labels = len(np.unique(chosen))
     if len(chosen) < _SUGGEST_ADAPT or n_labels < 2 or not like_training:
         return []
-    return [
-        "learning from the query may help on another platform: --adapt (adapt=True)"
-    ]
+    return ["learning from the query may help on another platform: adapt=True"]
 
 
 def _describe(
@@ -385,8 +383,8 @@ def _bind(
         opposite = "rows" if genes_in == "columns" else "columns"
         raise DataError(
             f"{source_of(adata)}: the genes of the model are in its {opposite}, not in "
-            f"its {genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
-            f"(genes_in={opposite!r})"
+            f"its {genes_in} ({some(in_samples, 3)}): use "
+            f"genes_in={opposite!r}"
         ) from None
     if options.homologs != "case":
         check_case(predictor.match)
@@ -398,10 +396,7 @@ def _raw_notes(adata: AnnData, missing: Sequence[str]) -> list[str]:
     in_raw = set(missing).intersection(raw_genes(adata))
     if not in_raw:
         return []
-    return [
-        f"{len(in_raw)} genes that are missing are in raw: use_raw=True (--use-raw) "
-        "reads it"
-    ]
+    return [f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"]
 
 
 def _groups(adata: AnnData, column: str) -> pd.Series:

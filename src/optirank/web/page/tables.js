@@ -112,7 +112,7 @@ function checkDescribed(name, head, described) {
   if (absent.length) {
     const transposed = head.lines.some((line) => absent.includes(line));
     const hint = transposed
-      ? "; it has such a line: is it transposed? (genes_in='rows', --genes-in rows)"
+      ? "; it has such a line: is it transposed? (genes_in='rows')"
       : "";
     throw new Error(`${name} has no column ${some(absent)}: there are ${some(columns, 20)}${hint}`);
   }
@@ -234,7 +234,7 @@ function refuseWords(table, words, columns) {
   const { lines, header } = table.head;
   const remedy =
     count === lines.length
-      ? "if that column describes the lines, name it (annotations=, --annotations)"
+      ? "if that column describes the lines, name it (annotations=)"
       : "correct it";
   throw new Error(
     `${table.file.name}: line ${quoted(lines[number])} (number ${number + 1} below the header), ` +
@@ -252,6 +252,6 @@ function refuseMissing(table, missing, chosen) {
     `${table.file.name}: ${named.length} of ${chosen.length} genes ${named.length === 1 ? "has" : "have"} ` +
       `missing or infinite values, in ${samples.size} of ${table.samples.length} samples (first ` +
       `${quoted(first)}): ${some(named, 20)}; fill them in, or leave these genes out ` +
-      "(drop_missing=True, --drop-missing-genes)",
+      "(drop_missing=True)",
   );
 }

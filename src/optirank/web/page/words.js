@@ -18,10 +18,10 @@ export function missingError(model, panel, match, lacking) {
   if (match.otherColumn) {
     const [column, found] = match.otherColumn;
     remedies[0] =
-      `name the column '${column}', which has ${found} of the ${size} genes (gene_column=, --gene-column)`;
+      `name the column '${column}', which has ${found} of the ${size} genes (gene_column=)`;
   }
-  if (droppable) remedies.push("leave these classes out (drop_classes=True, --drop-classes)");
-  if (present) remedies.push("train again on the genes that are present (--for, query=)");
+  if (droppable) remedies.push("leave these classes out (drop_classes=True)");
+  if (present) remedies.push("train again on the genes that are present (query=)");
   const error = new Error(`${what} Missing genes: ${some(missing)}. Please ${remedies.join(", or ")}.`);
   error.droppable = droppable;
   error.match = match;
@@ -93,7 +93,7 @@ export const UNLIKE =
   "genes, or scaled values): their labels may all be wrong";
 
 export const ADAPT =
-  "learning from the query may help on another platform: --adapt (adapt=True)";
+  "learning from the query may help on another platform: adapt=True";
 
 /** The word for a label that is withheld: one that no class is called. */
 export function withheldWord(classes) {
