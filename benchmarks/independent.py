@@ -53,7 +53,6 @@ from optirank_lab.baselines.peers import installed_peers, peer_names
 from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.pairs import check_pairs, read_pairs
-from optirank_lab.benchmark.rivals import ALL, methods_for
 from optirank_lab.benchmark.sets import Set
 from optirank_lab.benchmark.statistics import FEWEST_VALUES
 from optirank_lab.benchmark.tasks import BenchmarkTask
@@ -221,9 +220,9 @@ def frozen_study(
     pythons: Mapping[str, str],
 ) -> Rows:
     """Every classifier on one pair; missing genes, calibration and error control."""
-    source = RealTasks(data, (pair,))
+    (design,) = RealTasks(data, (pair,)).designs(pair.name)
     samples = drawn(reference, query)
-    rows = curve.evaluate(source, pair, methods_for(pythons), pythons)
+    rows = curve.evaluate(design, curve.classifiers_for(pythons), pythons)
     return {
         "curve": [row for row in rows if has_its_genes(row)],
         "missing": missing_rows(panels(samples), samples),
@@ -232,7 +231,7 @@ def frozen_study(
 
 def has_its_genes(row: Mapping[str, Any]) -> bool:
     """Whether a pair has as many candidate genes as a row is about."""
-    return row["k"] == ALL or int(row["k"]) <= row["n_candidates"]
+    return row["k"] == curve.ALL or int(row["k"]) <= row["n_candidates"]
 
 
 if __name__ == "__main__":

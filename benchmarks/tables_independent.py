@@ -14,7 +14,7 @@ from tables import RESULTS, across_platforms, read, tissues_of
 from tables_rivals import NEAREST_MEAN, curve_of, rivals_of
 from tables_use import calibration_of, error_control_of, missing_of, with_errors
 
-from optirank_lab.benchmark.rivals import ALL, PANEL, TOOLS
+from optirank_lab.benchmark.curve import ALL, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import (
     FEWEST_VALUES,
     over_tissues,

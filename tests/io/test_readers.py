@@ -243,7 +243,9 @@ def test_a_matrix_stored_by_genes_says_so_when_read_whole(data, tmp_path, caplog
     blocks_of(path, ["G1"], 5)
     assert caplog.text == ""
     assert_equal(read_expression(path), data)
-    assert "by genes (CSC)" in caplog.text
+    assert caplog.text.count("by genes (CSC)") == 1
+    blocks_of(path, None, 5)
+    assert caplog.text.count("by genes (CSC)") == 2
 
 
 def test_a_missing_extra_says_which_line_installs_it(data, tmp_path, monkeypatch):

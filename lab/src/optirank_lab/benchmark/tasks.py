@@ -89,6 +89,11 @@ def built_in() -> tuple[BenchmarkTask, ...]:
     )
 
 
+def paper_tasks() -> tuple[BenchmarkTask, ...]:
+    """The tasks of the paper, and those that stand for one of them."""
+    return tuple(task for task in built_in() if task.paper or task.stands_for)
+
+
 def value_kind(name: str) -> str | None:
     """What tasks.toml says of the values of a set: "counts", "linear" or "log"; mostly
     nothing.
