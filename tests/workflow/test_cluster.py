@@ -33,8 +33,9 @@ from optirank.io.cluster import (
     installed,
 )
 from optirank.io.data import DataError
+from optirank.io.joining import join
 from optirank.io.passes import run_pass
-from optirank.io.reading import open_file, open_matrix, open_several, read_expression
+from optirank.io.reading import open_file, open_matrix, read_expression
 from optirank.io.runs import ChangedFileError, Parts, parts_folder
 from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
@@ -135,7 +136,8 @@ def test_a_model_has_the_bytes_of_one_machine(names, folder, address, tmp_path):
     options = TrainingOptions(label=LABEL, n_genes=20, n_jobs=1)
     paths = [folder / name for name in names]
     for where in (None, address):
-        with open_several(paths) as profiles, cluster_at(where) as cluster:
+        with contextlib.ExitStack() as stack, cluster_at(where) as cluster:
+            profiles = join([stack.enter_context(open_file(path)) for path in paths])
             result = train(profiles, options, source="x", cluster=cluster)
         optirank.save(result.model, tmp_path / f"{where is None}.optirank")
     contents = [

@@ -187,7 +187,7 @@ def _profiles_of_anndata(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
-    names, _ = gene_names_of(var, gene_column, source)
+    names = gene_names_of(var, gene_column, source)
     kept, notes = genes_among(names, var)
     return make_profiles(
         matrix,

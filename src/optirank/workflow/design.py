@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = 100  # genes, where neither a number nor a list is given
 
 
-@dataclass(frozen=True, eq=False)
-class Expression:
+class Expression(NamedTuple):
     """How the genes are expressed in each class, of at most 500 samples per class."""
 
     means: NDArray[np.float64]  # (classes, genes): per 10,000 of a sample's total
@@ -71,8 +70,7 @@ class Expression:
         return self.means.max(axis=0)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """Which genes must and may be in the panel, and how many it has.
 
     Attributes
