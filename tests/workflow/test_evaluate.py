@@ -21,7 +21,6 @@ from example_model import (
 )
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.io.data import with_annotations
 from optirank.io.reading import open_expression
 from optirank.report.pages import page, write_report
 from optirank.workflow.evaluate import evaluate_profiles
@@ -113,7 +112,7 @@ def test_classes_of_other_names_are_mapped(model, query):
 
 def test_names_that_look_alike_are_named_with_the_option_that_joins_them(model, query):
     labels = query.obs[LABEL].astype(str).replace("b cell", "Cell_B")
-    data = with_annotations(query, **{LABEL: labels})
+    data = changed(query, obs=query.obs.assign(**{LABEL: labels}))
     done = evaluate_profiles(data, model, LABEL)
     n_classes = len(model.classes)
     over = f"over {n_classes - 1} of {n_classes} classes"

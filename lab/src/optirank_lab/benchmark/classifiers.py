@@ -54,8 +54,9 @@ class Classifier:
         return self.title or self.name
 
     def at_sizes(self, X: NDArray, y: NDArray, seed: int) -> Iterator[AtSize]:
-        """It fitted at each number of genes."""
-        return _find(self.sizes)(partial(self.make, seed), X, y)
+        """It fitted at each number of genes, with the parameters of its grid."""
+        fixed = {key: values[0] for key, values in self.grid.items()}
+        return _find(self.sizes)(partial(self.make, seed, **fixed), X, y)
 
     def make(self, seed: int | None = None, **params) -> Any:
         """The estimator with these parameters; all that it draws is from the seed."""

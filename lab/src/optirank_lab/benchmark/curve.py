@@ -1,10 +1,11 @@
 """The study "at the same number of genes": accuracy against genes over all pairs of a
 folder.
 
-For every ordered pair of sets: at most 200 training samples of each class, 300 samples
-of the query, the 3000 genes of best t statistic as candidates, and every classifier of
-the experiment "curve" at k = 10, 20, 30, 50, 100, 300 genes (all where there are fewer)
-or with all candidates.
+For every ordered pair of sets: at most 200 training samples of each class, about 300
+samples of the query with the classes in their shares (at least 8 of each), the 3000
+genes of best t statistic as candidates, and every classifier of the experiment "curve"
+at k = 10, 20, 30, 50, 100, 300 genes (all where there are fewer) or with all
+candidates.
 
 The table has one row per pair, method and k. A classifier that has no result on a pair
 has a row without accuracy, whose ``note`` says why.

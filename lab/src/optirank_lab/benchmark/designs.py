@@ -22,8 +22,8 @@ from optirank.io.data import DataError
 from optirank_lab.baselines.transformers import SingleCellNetGenes
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.sets import Set
-from optirank_lab.benchmark.splits import Split, at_most, make_splits
-from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.benchmark.splits import Split, at_most, make_splits, stratified
+from optirank_lab.benchmark.tasks import SMALLEST_CLASS, BenchmarkTask
 from optirank_lab.data.registry import find_path
 
 ALL = "all classes"  # the problem of telling all classes apart at once
@@ -394,7 +394,7 @@ def drawn_samples(reference: Set, query: Set) -> tuple[Set, Set, NDArray]:
     """
     random = np.random.default_rng(0)
     train = reference.take(at_most(reference.labels, MOST_PER_CLASS, random))
-    rows = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
+    rows = stratified(query.labels, MOST_OF_QUERY, SMALLEST_CLASS, random)
     return train, query.take(rows), genes_of_best_t(train, CURVE.n_genes)
 
 

@@ -9,14 +9,22 @@ Competing tools choose genes themselves, among the candidates.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import LinearSVC
+
+from optirank._util.metrics import balanced_accuracy
+from optirank.panel.adaptation import learn_from_query
+from optirank.panel.sources import fold_matrix
+from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks
 
 SIZES = (10, 20, 30, 50, 100, 300)
 ALL = "all"
@@ -28,7 +36,8 @@ PENALTIES_OF_LOG_VALUES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 REFERENCE_SIZES = (0.05, 0.2, 1.0)
 L1_PENALTIES = (0.0,)
 L2_PENALTIES = (1e-3, 1e-2, 1e-1)
-FOLDS = 3  # of both searches
+FOLDS = 3  # of every search
+SHARPNESS = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the softmax of correlations
 
 Make = Callable[..., Any]
 
@@ -59,9 +68,15 @@ def best_t(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
     yield from all_genes(make, X, y)
 
 
+def best_t_of_all(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
+    """A classifier that takes the k genes of best t statistic itself, and sees all."""
+    for k, n_genes in (sizes_of(X.shape[1]) | {ALL: X.shape[1]}).items():
+        yield AtSize(k, make(n_genes=n_genes).fit(X, y))
+
+
 def largest_weights(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
     """The k genes of largest weight in a fit to all candidates."""
-    weights = np.abs(make().fit(X, y)[-1].coef_).max(axis=0)
+    weights = np.abs(make().fit(X, y).coef_).max(axis=0)
     by_weight = np.argsort(-weights, kind="stable")
     for k, n_genes in sizes_of(X.shape[1]).items():
         genes = np.sort(by_weight[:n_genes])
@@ -142,6 +157,103 @@ class TunedLogisticRegression(ClassifierMixin, BaseEstimator):
     def predict(self, X: NDArray) -> NDArray:
         """Labels with the best C."""
         return self.search_.predict(X if self.span_ is None else X @ self.span_)
+
+
+class LinearOnRanks(ClassifierMixin, BaseEstimator):
+    """A linear classifier on the ranks of its genes among themselves.
+
+    It has no intercept, and an l2 penalty against the mean loss, as the panel model
+    has. Of several penalties, cross-validation in the training set chooses one; the
+    strongest of equal ones.
+
+    Parameters
+    ----------
+    loss : "logistic", or "hinge" for a support vector machine (squared hinge loss).
+    penalties : those to choose from.
+    """
+
+    def __init__(self, loss: str = "logistic", penalties: Sequence[float] = (0.03,)):
+        self.loss = loss
+        self.penalties = penalties
+
+    def fit(self, X: NDArray, y: NDArray) -> LinearOnRanks:
+        """Choose the penalty, and fit all samples.
+
+        Weights lie in the span of the training samples: with fewer samples than genes,
+        coordinates in it give the same labels in a small part of the time.
+        """
+        ranks = centred_ranks(X)
+        span = None
+        if len(ranks) < ranks.shape[1]:
+            span, _ = np.linalg.qr(ranks.T)
+            ranks = ranks @ span
+        self.penalty_ = self._best_penalty(ranks, y)
+        model = self._model(self.penalty_, len(ranks)).fit(ranks, y)
+        self.classes_ = model.classes_
+        self.coef_ = model.coef_ if span is None else model.coef_ @ span.T
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        """The class of the highest score."""
+        scores = centred_ranks(X) @ self.coef_.T
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+        return self.classes_[np.asarray(best, dtype=np.intp)]
+
+    def _model(self, penalty: float, n_samples: int) -> Any:
+        weight = 1.0 / (2.0 * penalty * n_samples)
+        given = {"class_weight": "balanced", "fit_intercept": False}
+        if self.loss == "hinge":
+            return LinearSVC(C=weight, max_iter=10_000, random_state=0, **given)
+        return LogisticRegression(C=weight, max_iter=2000, tol=1e-3, **given)
+
+    def _best_penalty(self, ranks: NDArray, y: NDArray) -> float:
+        """The penalty of best balanced accuracy in the training set."""
+        if len(self.penalties) == 1:
+            return self.penalties[0]
+        folds = StratifiedKFold(_folds(y), shuffle=True, random_state=0)
+        accuracy = dict.fromkeys(self.penalties, 0.0)
+        for fitted, left_out in folds.split(ranks, y):
+            for penalty in self.penalties:
+                model = self._model(penalty, len(fitted)).fit(ranks[fitted], y[fitted])
+                labels = model.predict(ranks[left_out])
+                accuracy[penalty] += balanced_accuracy(y[left_out], labels)
+        return max(self.penalties, key=lambda value: (round(accuracy[value], 9), value))
+
+
+class AdaptedNearestMean(ClassifierMixin, BaseEstimator):
+    """The nearest class mean, with the panel model's rule of learning from the query.
+
+    Its probabilities are a softmax of the correlations, as sharp as fits the training
+    samples best; the regression on the query sees all candidates.
+    """
+
+    def __init__(self, n_genes: int = 100):
+        self.n_genes = n_genes
+
+    def fit(self, X: NDArray, y: NDArray) -> AdaptedNearestMean:
+        """Learn the class means over the first genes, and how sure they are."""
+        self.means_ = SpearmanCentroid().fit(X[:, : self.n_genes], y)
+        self.classes_ = self.means_.classes_
+        correlations = self.means_.correlations(X[:, : self.n_genes])
+        codes = np.searchsorted(self.classes_, y)
+        weights = 1.0 / np.bincount(codes)[codes]
+
+        def loss(sharpness: float) -> float:
+            own = log_softmax(sharpness * correlations, axis=1)
+            return -float(np.average(own[np.arange(len(y)), codes], weights=weights))
+
+        self.sharpness_ = min(SHARPNESS, key=loss)
+        self.n_features_in_ = X.shape[1]
+        self.genes_ = np.arange(X.shape[1]) < self.n_genes
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        """Labels after learning from these samples."""
+        correlations = self.means_.correlations(X[:, : self.n_genes])
+        soft = softmax(self.sharpness_ * correlations, axis=1)
+        learned = learn_from_query(soft, partial(fold_matrix, X), X.shape)
+        return self.classes_[learned.argmax(axis=1)]
 
 
 def _folds(y: NDArray) -> int:

@@ -107,7 +107,7 @@ def list_(data: opt.Data = None, label: _Label = None) -> None:
                 title,
                 ("task", "tissue", "data", "what"),
                 rows,
-                whole=("task", "tissue"),
+                whole=("task",),
             )
         ready = sum(remedy is None for remedy in lacking.values())
         echo(f"{ready} of {len(source.tasks)} tasks are ready.")
@@ -127,7 +127,7 @@ def _show_pairs(data: Path, label: str | None) -> None:
         "Pairs found in the folder",
         ("task", "tissue", "shift"),
         rows,
-        whole=("task", "tissue"),
+        whole=("task",),
     )
     for name, reason in unusable.items():
         echo(f"{name}: {reason}")
