@@ -29,8 +29,8 @@ _PRIOR_SAMPLES = 20  # samples that the typical shift counts for
 _INVERTED = 0.15  # no query of a right pair correlates as negatively with all classes
 INVERTED = (
     "the genes of these samples are in the opposite order of those of every class of "
-    "the training data: if less is more, as in Ct values of qPCR, give invert=True "
-    "(invert=), or the negative values"
+    "the training data: if less is more, as in Ct values of qPCR, give invert=True, "
+    "or the negative values"
 )
 _CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
 
