@@ -708,8 +708,9 @@ def test_raw_is_read_if_asked_for(folder):
     few.raw = adata
     few.write_h5ad("few.h5ad")
     done = good("predict", "few.h5ad", "-m", MODEL, "-o", "few.csv")
-    assert "are in raw: --use-raw reads it" in done.stderr
+    assert "raw is read: X has 25 of the 30 genes of the model" in done.stderr
     good("predict", "few.h5ad", "-m", MODEL, "-o", "raw.csv", "--use-raw")
+    assert Path("few.csv").read_text() == Path("raw.csv").read_text()
     good(*PREDICT, "-o", "labels.csv")
     assert (folder / "raw.csv").read_text() == (folder / "labels.csv").read_text()
 
