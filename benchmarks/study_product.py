@@ -10,7 +10,7 @@ train` makes them (by default, with the size chosen by held-out samples; and wit
 product         balanced accuracy; the expected calibration error (ten bins of equal
                 width), the mean confidence and the share of right labels, also with the
                 classes of the query counted equally, since probabilities are those of
-                equal shares; the agreement, the shift of the likeness, and whether
+                equal shares; the agreement, the likeness relative to the model's own, and whether
                 there is an alarm
 error_control   `predict --target-error` with 100 genes: labels given, and how many of
                 them are wrong
@@ -74,7 +74,7 @@ def labels_row(labels: Labels, truth: NDArray) -> dict:
     return {
         "balanced_accuracy": balanced_accuracy(truth, given),
         "agreement": labels.record.get("agreement"),
-        "shift_of_likeness": labels.record["shift"],
+        "likeness": labels.record["likeness"],
         "alarm": bool(labels.alarms),
     } | calibration_row(labels, truth)
 
