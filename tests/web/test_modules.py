@@ -387,6 +387,9 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     frame.iloc[:4].to_csv(folder / "few.csv")
     frame[list(model.genes)].to_csv(folder / "panel.csv")
     (-frame).to_csv(folder / "negative.csv")
+    gaps = frame.astype(float)
+    gaps.iloc[1, ::40] = np.nan
+    gaps.to_csv(folder / "gaps.csv")
     columns = {"genes_in": "columns"}
     said = agree(
         model,
@@ -399,6 +402,7 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
             (folder / "few.csv", columns | {"target_error": 0.2}),
             (folder / "panel.csv", columns),
             (folder / "negative.csv", columns),
+            (folder / "gaps.csv", columns),
         ],
     )
     assert said[0].record["agreement"] > 0.5
