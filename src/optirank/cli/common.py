@@ -373,6 +373,19 @@ def listed(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
+def renamed(items: Sequence[str] | None) -> dict[str, str]:
+    """Names of labels from ``THEIRS=OURS``."""
+    names = {}
+    for item in items or ():
+        theirs, _, ours = item.partition("=")
+        if not theirs or not ours:
+            raise ValueError(
+                f"--map {item!r}: write 'THEIRS=OURS', such as 'cd4 t=t cell'"
+            )
+        names[theirs] = ours
+    return names
+
+
 def this_command(
     context: typer.Context, *, recorded: bool = False, **changed: object
 ) -> str:

@@ -43,6 +43,8 @@ def model_card(
         ("unknown types", _unknown_types(model)),
         ("confidence", _confidence(model)),
         ("withholds", _withholds(model)),
+        ("tree of labels", _tree(model)),
+        ("Cell Ontology", _terms(model)),
         ("label", card.label),
         ("batch", card.batch),
         ("trained on", card.source),
@@ -123,6 +125,25 @@ def _withholds(model: Model) -> str:
     if control is None or control.target_error is None:
         return "no labels"
     return f"labels, to reach an error of {control.target_error:g}"
+
+
+def _tree(model: Model) -> str:
+    """Each label of the tree that has labels below it, with them."""
+    if model.tree is None:
+        return ""
+    groups = [
+        f"{name}: {', '.join(below)}" if name else ", ".join(below)
+        for name, below in model.tree.children.items()
+        if below
+    ]
+    return "; ".join(groups)
+
+
+def _terms(model: Model) -> str:
+    if model.terms is None:
+        return ""
+    n_known = len(model.terms.ids)
+    return f"{model.terms.version}, ids of {n_known} of {len(model.labels)} labels"
 
 
 def card_tables(model: Model) -> dict[str, TextTable]:

@@ -179,15 +179,17 @@ def _add_to_h5ad(labels: Labels, path: Path) -> None:
     need("anndata", "anndata", f"writing {path}")
     import h5py
 
-    from optirank.workflow.labels import outdated
+    from optirank.workflow.labels import others_columns, outdated
 
     write_elem = _write_elem()
     key = "optirank"
-    columns, probabilities = labels.fields(key)
     with h5py.File(path, "r+") as opened:
         file: Any = opened
         obs = file["obs"]
-        removed = outdated(key, obs, columns)
+        had_ids = f"uns/{key}/cell_ontology" in file
+        others = others_columns(key, obs, had_ids)
+        columns, probabilities = labels.fields(key, others)
+        removed = outdated(key, obs, columns, had_ids)
         for name in removed:
             del obs[name]
         for name, values in columns.items():

@@ -85,6 +85,14 @@ def side_by_side(
 
     ``ids`` are terms that the user gave to labels; they win over those that are found.
     """
+    counts = label_counts(sets)
+    names = [str(label) for label in counts.index]
+    terms = [_given(term, ids, ontology) for term in match_labels(names, ontology)]
+    return LabelSets(counts, terms, alike(terms))
+
+
+def label_counts(sets: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """Samples of each label (rows) in each set, the labels of most sets first."""
     columns = {
         name: pd.Series(labels, dtype=object).dropna().astype(str).value_counts()
         for name, labels in sets.items()
@@ -98,10 +106,7 @@ def side_by_side(
         },
         index=counts.index,
     ).sort_values(["sets", "samples", "label"])
-    counts = counts.loc[order.index]
-    names = [str(label) for label in counts.index]
-    terms = [_given(term, ids, ontology) for term in match_labels(names, ontology)]
-    return LabelSets(counts, terms, alike(terms))
+    return counts.loc[order.index]
 
 
 def _given(

@@ -136,7 +136,7 @@ def usable_samples(
     """
     if not len(labels):
         raise DataError(f"{source} holds no samples")
-    reasons = {f"no label in {options.label!r}": _is_missing(labels)}
+    reasons = {f"no label in {options.columns[-1]!r}": _is_missing(labels)}
     if sources is not None:
         reasons[f"no source in {options.batch!r}"] = _is_missing(sources)
     if empty is not None:
