@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from web_cases import MODELS, cells, expected, page_options, same_record
 from example_model import telling_model, telling_pair
 from optirank.io.homologs import ensembl_ids_of, homolog_table
 from optirank.model import load
+from optirank.model.tree import Terms, Tree
 from optirank.web.model_data import (
     WORDS,
     gene_tables,
@@ -414,14 +416,58 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     assert any("and it takes 50" in note for note in said[6].notes)
     assert any("in the opposite order" in note for note in said[7].notes)
 
+def with_tree(model):
+    """The model with labels above those of its classes, and ids of some."""
+    names = [str(name) for name in model.classes]
+    parents = {"2": "", "first": "2", "1": ""}
+    parents |= dict.fromkeys(names[:2], "first")
+    parents |= {name: "2" for name in names[2:3]} | dict.fromkeys(names[3:], "1")
+    terms = Terms({"first": "CL:0000001", names[0]: "CL:0000002"}, "v1")
+    return replace(model, tree=Tree(parents, ("coarse",)), terms=terms)
+
+
+def test_labels_of_a_tree_are_those_of_predict(folder):
+    model = with_tree(load("pancreas-human"))
+    frame = cells(model, 60)
+    noise = np.random.default_rng(3).poisson(3, frame.shape)
+    mixed = frame.rolling(3, min_periods=1).mean().round().astype(int) + noise
+    frame.to_csv(folder / "clear.csv")
+    mixed.to_csv(folder / "mixed.csv")
+    columns = {"genes_in": "columns"}
+    said = agree(
+        model,
+        [
+            (folder / "clear.csv", columns),
+            (folder / "mixed.csv", columns | {"levels": True}),
+            (folder / "mixed.csv", columns | {"threshold": 0.8, "levels": True}),
+            (folder / "mixed.csv", columns | {"target_error": 1.0}),
+            (folder / "mixed.csv", columns | {"target_error": 0.2}),
+            (folder / "mixed.csv", columns | {"unknown_rate": 0.2, "strict": True}),
+        ],
+    )
+    given = set(said[2].labels.labels)
+    assert {"2", "first"} & given
+    assert "coarser than a class" in " ".join(said[2].notes)
+    assert b"leaf,leaf_confidence,level_coarse,level_2" in said[1].csv
+    part = with_tree(model.subset(model.classes[[0, 1, 2, 5]]))
+    panel = part.panel
+    coef = panel.coef.copy()
+    coef[0, :50] = 0
+    part = replace(part, panels={part.n_genes: replace(panel, coef=coef)})
+    cells(part)[list(panel.genes[:50])].to_csv(folder / "without.csv")
+    (left,) = agree(part, [(folder / "without.csv", columns | {"drop_classes": True})])
+    assert "LEFT OUT" in left.notes[0]
+    (flat,) = agree(
+        load("blood-human"), [(folder / "clear.csv", columns | {"levels": True})]
+    )
+    assert "has no tree of labels" in flat.error
+
 
 def test_classes_are_left_out_as_predict_leaves_them_out(folder):
     model = load("pancreas-human").subset(["alpha", "beta", "delta"])
     panel = model.panel
     kept = panel.genes[panel.coef[0] == 0]
     if len(kept) < 2:  # every gene votes for every class: take a vote away
-        from dataclasses import replace
-
         coef = panel.coef.copy()
         coef[0, :50] = 0
         model = replace(model, panels={model.n_genes: replace(panel, coef=coef)})
