@@ -12,12 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from web_cases import MODELS, cells, expected, page_options, same_record
+from web_cases import (
+    MODELS,
+    cells,
+    expected,
+    page_options,
+    same_record,
+    with_tree,
+)
 
 from example_model import telling_model, telling_pair
 from optirank.io.homologs import ensembl_ids_of, homolog_table
 from optirank.model import load
-from optirank.model.tree import Terms, Tree
 from optirank.web.model_data import (
     WORDS,
     gene_tables,
@@ -415,15 +421,6 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     assert any("takes two labels" in note for note in said[5].notes)
     assert any("and it takes 50" in note for note in said[6].notes)
     assert any("in the opposite order" in note for note in said[7].notes)
-
-def with_tree(model):
-    """The model with labels above those of its classes, and ids of some."""
-    names = [str(name) for name in model.classes]
-    parents = {"2": "", "first": "2", "1": ""}
-    parents |= dict.fromkeys(names[:2], "first")
-    parents |= {name: "2" for name in names[2:3]} | dict.fromkeys(names[3:], "1")
-    terms = Terms({"first": "CL:0000001", names[0]: "CL:0000002"}, "v1")
-    return replace(model, tree=Tree(parents, ("coarse",)), terms=terms)
 
 
 def test_labels_of_a_tree_are_those_of_predict(folder):

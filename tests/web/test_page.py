@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from web_cases import MODELS, as_h5ad, cells, expected, same_record
+from web_cases import MODELS, as_h5ad, cells, expected, same_record, with_tree
 
 from browser import open_session
 from example_model import telling_model, telling_pair
@@ -41,6 +41,7 @@ _CHECKS = {
     "use_raw": "use-raw",
     "drop_classes": "drop-classes",
     "strict": "strict",
+    "levels": "levels",
     "invert": "invert",
 }
 _TAKE = """({
@@ -63,11 +64,19 @@ HOSTILE = (
 )
 
 
+def _made():
+    """Models that store further genes, and that have a tree."""
+    return {
+        "telling": telling_model(),
+        "with a tree": with_tree(load("pancreas-human")),
+    }
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     (folder / "page.html").write_text(
-        page([*map(load, MODELS), telling_model()], h5ad=True), encoding="utf-8"
+        page([*map(load, MODELS), *_made().values()], h5ad=True), encoding="utf-8"
     )
     with open_session(folder) as opened:
         opened.send("Page.addScriptToEvaluateOnNewDocument", source=_KEEP)
@@ -130,7 +139,7 @@ def saved(session, name):
 def agree(session, path, name=MODELS[0], options=None):
     """The page shows and saves what predict says; gives both."""
     options = options or {}
-    model = telling_model() if name == "telling" else load(name)
+    model = _made()[name] if name in _made() else load(name)
     theirs = expected(path, model, options)
     error = choose(session, path, name, options)
     if theirs.error:
@@ -189,6 +198,22 @@ def test_files_are_checked_by_other_genes(storage, session, tmp_path):
     assert "may all be wrong" in ours["shown"]
     _, said = agree(session, path, "telling", {"strict": True})
     assert said.labels.withheld.all()
+
+
+def test_labels_of_a_tree_are_shown_from_coarse_to_fine(session, tmp_path):
+    frame = cells(load("pancreas-human"), 30)
+    blurred = frame.rolling(3, min_periods=1).mean().round().astype(int)
+    blurred.to_csv(tmp_path / "tree.csv")
+    options = {"genes_in": "columns", "levels": True}
+    ours, _ = agree(session, tmp_path / "tree.csv", "with a tree", options)
+    assert "The tree of labels" in ours["shown"]
+    session.run("document.querySelector('.grid table').focus()")
+    session.press("ArrowDown")
+    session.press("Enter")
+    session.wait_for("document.getElementById('sample').open")
+    shown = session.run("document.getElementById('sample').innerText")
+    assert "From coarse to fine" in shown
+    session.run("document.getElementById('sample').close()")
 
 
 def test_raw_is_read_where_x_lacks_the_genes(session, tmp_path):
