@@ -68,8 +68,8 @@ def _modalities() -> dict[str, str]:
 
 
 def modality_of(name: str) -> str:
-    """Whether a set is of single cells or of bulk profiles."""
-    return _modalities()[name]
+    """Whether a set is of single cells (imaging too) or of bulk profiles."""
+    return "bulk" if _modalities()[name] == "bulk" else "single-cell"
 
 
 def by_pairs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

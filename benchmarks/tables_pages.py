@@ -22,7 +22,7 @@ def breast_pairs(*, ratios: bool) -> pd.Series:
     """Rows of pairs of breast sets, one of which has log ratios, or none."""
     rows = read("curve")
     has_ratios = rows["pair"].str.contains(RATIOS)
-    return (rows["tissue"] == "breast") & (has_ratios == ratios)
+    return (rows["tissue"] == "breast ER") & (has_ratios == ratios)
 
 
 @number

@@ -13,7 +13,14 @@ import pandas as pd
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-HELPERS = {"timing", "studies", "tables", "model_rivals", "model_levels"}
+HELPERS = {
+    "timing",
+    "studies",
+    "tables",
+    "model_rivals",
+    "model_levels",
+    "known_samples",
+}
 HELPERS |= {path.stem for path in FOLDER.glob("tables_*.py")}
 ALL = {
     "run",

@@ -5,18 +5,23 @@ from __future__ import annotations
 import subprocess
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from optirank_lab.benchmark import sets
+from optirank_lab.benchmark.tasks import BenchmarkTask
+
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import independent
 from fill_tables import markdown
 from independent import commit_of, problems_of_the_run, rows_so_far
-from tables_independent import EXPECTATIONS, NOT_RUN, section
+from known_samples import known_sets, why_known
+from tables_independent import NOT_RUN, STATISTICS, hypotheses, section
 
 HEADER = "# python benchmarks/independent.py --without-tools (commit abc); x 1; DATE\n"
 TOOLS = {"celltypist": "python", "singler": "python", "pysinglecellnet": "python"}
@@ -100,27 +105,30 @@ def test_an_interrupted_run_goes_on_if_all_is_the_same(tmp_path):
 
 
 def rows_of(pair: str, problem: str, shift: str, gain: float) -> list[dict]:
-    """Rows of one pair on which the panel of 100 is ahead of others by ``gain``."""
+    """Rows of one pair on which the panel is ahead of the nearest class mean by
+    ``gain``.
+    """
     about = {"pair": pair, "tissue": problem, "shift": shift}
     curve = [
-        {"method": "panel", "k": "30", "balanced_accuracy": 0.88},
-        {"method": "panel", "k": "100", "balanced_accuracy": 0.9},
-        {
-            "method": "nearest class mean",
-            "k": "all",
-            "balanced_accuracy": 0.9 - gain,
-        },
-        {
-            "method": "LR on ranks, best t",
-            "k": "all",
-            "balanced_accuracy": 0.9 - gain,
-        },
+        {"method": method, "k": k, "balanced_accuracy": 0.9 - behind}
+        for k in ("30", "100")
+        for method, behind in (("panel", 0.0), ("nearest class mean", gain))
     ]
     missing = [
-        {"model": "panel", "genes": 100, "missing": share, "balanced_accuracy": value}
-        for share, value in ((0.0, 0.9), (0.3, 0.89))
+        {"model": method, "genes": 100, "missing": share, "balanced_accuracy": value}
+        for method, behind in (("panel", 0.0), ("nearest class mean", gain))
+        for share, value in (
+            (0.0, 0.9 - behind),
+            (0.3, 0.89 - behind),
+            (0.5, 0.88 - behind),
+        )
     ]
-    confidence = {"confidence": 0.9, "accuracy": 0.85, "calibration_error": 0.2}
+    product = {"confidence": 0.9, "accuracy": 0.85, "calibration_error": 0.2}
+    product |= {"asked_for": "100", "genes": 100}
+    agreement = [
+        {"kind": kind, "size": 300, "agreement": value}
+        for kind, value in (("right", 0.7), ("wrong", 0.1))
+    ]
     control = {"n_query": 50, "n_wrong_of_all": 5, "error_classes_equal": 0.0}
     control |= {"target": 0.05, "can_be_shown": True, "n_given": 40, "n_wrong": 1}
     contents = {"n_reference": 60, "n_query": 50, "classes": "x, y", "n_genes": 150}
@@ -128,8 +136,12 @@ def rows_of(pair: str, problem: str, shift: str, gain: float) -> list[dict]:
         "pair": [contents | {"dropped": ""}],
         "curve": [row | {"n_genes": 100} for row in curve],
         "missing": missing,
-        "calibration": [confidence | {"adapted": adapted} for adapted in (False, True)],
+        "product": [
+            product | {"adapted": adapted, "balanced_accuracy": 0.9 + 0.01 * adapted}
+            for adapted in (False, True)
+        ],
         "error_control": [control],
+        "agreement": agreement,
     }
     return [{"part": part} | about | row for part in parts for row in parts[part]]
 
@@ -145,28 +157,20 @@ def section_of(tmp_path: Path, rows: list[dict]) -> dict:
 
 def verdicts(tables: dict) -> pd.DataFrame:
     (table,) = (table for table in tables.values() if "verdict" in table)
-    return table.set_index("mean over problems")
+    return table.set_index("hypothesis")
 
 
-def test_until_it_is_run_the_section_says_what_is_expected(tmp_path):
+def test_until_it_is_run_the_section_says_what_is_registered(tmp_path):
     tables = section(tmp_path / "independent.csv")
     assert NOT_RUN in tables
-    expected = next(iter(tables.values()))
-    assert list(expected["mean over problems"]) == [row.name for row in EXPECTATIONS]
-    assert "verdict" not in expected
+    registered = next(iter(tables.values()))
+    named = [f"{one.what} ({one.kind})" for one in hypotheses()]
+    assert list(registered["hypothesis"]) == named
+    assert {one.statistic for one in hypotheses()} == set(STATISTICS)
+    assert "verdict" not in registered
 
 
-def test_the_sets_at_hand_meet_what_is_expected():
-    from tables import across_platforms, read
-    from tables_independent import PARTS
-
-    at_hand = {name: across_platforms(read(name)) for name in PARTS}
-    for expectation in EXPECTATIONS:
-        mean = expectation.statistic(at_hand).mean()
-        assert expectation.low <= mean <= expectation.high, expectation.name
-
-
-def test_every_expectation_gets_a_verdict_by_the_mean_over_problems(tmp_path):
+def test_every_hypothesis_gets_a_verdict_over_problems(tmp_path):
     rows = [
         *rows_of("a to b", "one", "platform", 0.02),
         *rows_of("b to a", "one", "platform", 0.04),
@@ -176,21 +180,42 @@ def test_every_expectation_gets_a_verdict_by_the_mean_over_problems(tmp_path):
     table = verdicts(section_of(tmp_path, rows))
     gains = np.array([3.0, 6.0, 9.0])
     half = 4.303 * gains.std(ddof=1) / np.sqrt(3)  # t of two degrees of freedom
-    interval = f"+6.0 ({6 - half:+.1f} to {6 + half:+.1f})"
-    above = "panel of 100 minus regression on the ranks of all candidates, points"
-    assert tuple(table.loc[above, ["measured", "verdict"]]) == (interval, "met")
-    singler = "panel of 100 minus SingleR, points"
-    assert tuple(table.loc[singler, ["measured", "verdict"]]) == ("not measured", "–")
-    lost = "loss of the panel of 100 without 30 % of its genes, points"
-    assert tuple(table.loc[lost, ["measured", "verdict"]]) == (
-        "+1.0 (+1.0 to +1.0)",
-        "met",
-    )
-    error = "expected calibration error of the panel of 100"
-    assert tuple(table.loc[error, ["measured", "verdict"]]) == (
-        "0.200 (0.200 to 0.200)",
-        "not met",
-    )
+    found = table["measured"].to_dict()
+    names = {one.statistic: f"{one.what} ({one.kind})" for one in hypotheses()}
+    ahead = names["panel_100_minus_nearest_mean_100"]
+    assert found[ahead] == f"+6.0 ({6 - half:+.1f} to {6 + half:+.1f})"
+    assert (6 - half > -2) == (table.loc[ahead, "verdict"] == "holds")
+    few = names["panel_30_minus_nearest_mean_30"]
+    assert table.loc[few, "verdict"] == ("holds" if half < 6 else "does not hold")
+    assert found[names["adapted_minus_plain"]] == "+1.0 (+1.0 to +1.0)"
+    assert table.loc[names["agreement_auc"], "verdict"] == "holds"
+    calibration = names["calibration_error"]
+    assert found[calibration] == "+20.0 (+20.0 to +20.0)"
+    assert table.loc[calibration, "verdict"] == "does not hold"
+    assert table.loc[calibration, "so"] == hypotheses()[-1].otherwise
+
+
+def test_problems_that_share_samples_count_once(tmp_path):
+    rows = [
+        *rows_of("a to b", "one", "platform", 0.02),
+        *rows_of("c to d", "two", "platform", 0.06),
+    ]
+    for row in rows:
+        row["group"] = "both"
+    table = verdicts(section_of(tmp_path, rows))
+    assert "too few problems for an interval" in table["measured"].iloc[0]
+    assert (table["verdict"].iloc[0]) == "–"
+
+
+def test_sets_that_choices_were_made_on_are_known_by_their_samples(data_folder):
+    golub = sets.load("golub_leukemia", BenchmarkTask("golub", "golub"), data_folder)
+    known = known_sets()
+    assert "is a set that choices" in why_known(golub, known)
+    scaled = replace(golub, name="other", raw=2.0 * sets.dense(golub.raw) + 1.0)
+    assert "golub_leukemia" in why_known(scaled, known)
+    rng = np.random.default_rng(0)
+    new = replace(golub, name="new", raw=rng.normal(size=golub.raw.shape))
+    assert not why_known(new, known)
 
 
 def test_the_section_says_what_lacks(tmp_path):

@@ -377,7 +377,7 @@ def test_a_table_that_lies_the_other_way_is_said_to(folder):
     (ours,) = run(model, [(folder / "table.csv", {"genes_in": "rows"})])
     names = re.compile(r"\(.*? and \d+ more\)")  # predict takes them from a set
     assert names.sub("", ours["error"]) == names.sub("", said)
-    assert "use --genes-in columns" in said
+    assert "use genes_in='columns'" in said
 
 
 def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):

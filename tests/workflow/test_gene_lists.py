@@ -53,7 +53,7 @@ def test_a_list_may_have_the_names_of_another_column():
     ("listed", "message"),
     [
         (["CD3E", "CD20"], r"lacks 1 of the 2 .* CD20 \(another name of MS4A1\)"),
-        (["CD3E", "NKG77"], r"NKG77 \(close: NKG7\); correct them, .*skip-unknown"),
+        (["CD3E", "NKG77"], r"NKG77 \(close: NKG7\); correct them, .*skip_unknown"),
         (["CD3E", "NKG7", "CD3E"], r"more than once: CD3E \(2 times\); name each"),
         (["MS4A1", "ENSG00000156738"], "MS4A1 and ENSG00000156738 are MS4A1"),
     ],

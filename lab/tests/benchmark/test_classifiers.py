@@ -27,7 +27,10 @@ SIZES |= {
     "centroid": 1,
 }
 SIZES |= {"lr-l1": 1}
-OF_THE_CURVE = ["lr-ranks-largest", "optirank-cv", "lr-log-cv", "lr-z"]
+OF_THE_CURVE = [
+    *("centroid-adapted", "lr-panel", "lr-panel-tuned", "lr-panel-largest"),
+    *("svm-panel", "svm-panel-tuned", "optirank-cv", "lr-log-cv", "lr-z"),
+]
 PEERS = ["CellTypist", "SingleR", "pySingleCellNet"]
 SMALL = {"SCN": {"random_state": 0}, "rf": {"random_state": 0}}
 

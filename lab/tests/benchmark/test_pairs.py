@@ -71,7 +71,7 @@ def test_a_set_may_be_called_nan(tmp_path):
         ("reference,query,problem\na,a.h5ad,c\n", "a would be tested on itself"),
         (
             "reference,query,problem,platform\na,b,c,10x\n",
-            "platform is '10x': write same or other",
+            "platform is '10x': write same, other or scaled",
         ),
         ("", "cannot be read as CSV"),
     ],

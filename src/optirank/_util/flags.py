@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 Options = TypeVar("Options")
 
@@ -38,8 +38,7 @@ class Flag:
     alone: str | None = None
 
 
-@dataclass(frozen=True)
-class FlaggedField:
+class FlaggedField(NamedTuple):
     """A field of a dataclass of options that has a flag."""
 
     name: str

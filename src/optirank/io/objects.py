@@ -219,7 +219,7 @@ def _profiles_of_anndata(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
-    names, _ = gene_names_of(var, gene_column, source)
+    names = gene_names_of(var, gene_column, source)
     spelling: list[str] = []
     if gene_column is None:
         names, spelling = plain_gene_names(names)

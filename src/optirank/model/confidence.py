@@ -159,7 +159,7 @@ class _BalancedLogLoss:
 
 
 @dataclass(frozen=True)
-class Withholding:
+class Threshold:
     """The confidence below which labels are withheld, and what held-out samples say."""
 
     threshold: float
@@ -219,7 +219,7 @@ class ErrorControl:
         if self.target_error is not None:
             check_target_error(self.target_error)
 
-    def at(self, target_error: float, *, by_level: bool = False) -> Withholding:
+    def at(self, target_error: float, *, by_level: bool = False) -> Threshold:
         """The threshold for a target error; ``by_level`` of labels of a tree.
 
         A ValueError where the held-out samples cannot show such an error.
@@ -235,7 +235,7 @@ class ErrorControl:
                 "larger error, or train on more samples"
             )
         everything = self.kept[step] == 1.0
-        return Withholding(
+        return Threshold(
             threshold=0.0 if everything else float(self.thresholds[step]),
             target_error=float(target_error),
             error=float(self.errors[step]),

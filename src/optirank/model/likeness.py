@@ -31,8 +31,8 @@ INVERTED_BELOW = (
 )
 INVERTED = (
     "the genes of these samples are in the opposite order of those of every class of "
-    "the training data: if less is more, as in Ct values of qPCR, give invert=True "
-    "(--invert), or the negative values"
+    "the training data: if less is more, as in Ct values of qPCR, give invert=True, "
+    "or the negative values"
 )
 CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
 

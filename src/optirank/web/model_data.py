@@ -76,7 +76,7 @@ def model_data(model: Model) -> dict[str, Any]:
         raise TypeError(
             f"a model of method {model.card.method!r} has reference sets of its own "
             "per class, and the page counts votes alone: train a panel model "
-            "(--method panel) to export one"
+            "(method='panel') to export one"
         )
     card = model.card
     return {

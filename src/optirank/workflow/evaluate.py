@@ -261,16 +261,16 @@ def _mapped(
         return truth
     classes = set(model.labels)
     for theirs, ours in mapping.items():
+        asked = {theirs: ours}
         if ours not in classes:
             raise DataError(
-                f"--map {theirs}={ours}: the model has no class {ours!r}; its classes "
+                f"mapping={asked}: the model has no class {ours!r}; its classes "
                 f"are {some(sorted(classes), 20)}"
             )
         if theirs not in set(truth):
             values = some(sorted({name for name in truth if isinstance(name, str)}), 20)
             raise DataError(
-                f"--map {theirs}={ours}: {source} has no class {theirs!r}; there are "
-                f"{values}"
+                f"mapping={asked}: {source} has no class {theirs!r}; there are {values}"
             )
     return np.array([mapping.get(name, name) for name in truth], dtype=object)
 
@@ -307,12 +307,11 @@ def _not_counted(judged: Performance, unknown: Mapping[str, int]) -> list[str]:
 def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
     """How to give classes the model's names, with those that look alike."""
     alike = {name: look_alike(name, ours) for name in theirs}
-    pairs = [f"'{name}={other}'" for name, other in alike.items() if other]
+    pairs = {name: other for name, other in alike.items() if other}
     if not pairs:
-        return "--map 'theirs=ours' (mapping=) gives classes the model's names"
+        return "mapping={'theirs': 'ours'} gives classes the model's names"
     return (
-        "some names look alike, and if they mean the same, --map (mapping=) joins "
-        f"them: {some([f'--map {pair}' for pair in pairs])}"
+        f"some names look alike, and if they mean the same, mapping={pairs} joins them"
     )
 
 

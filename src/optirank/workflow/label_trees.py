@@ -88,7 +88,7 @@ def labelled_samples(
         return LabelledSamples(labels, None, terms, notes)
     inner = labels.isin(set(tree.labels) - set(tree.leaves))
     if inner.any():
-        numbers = labels[inner].value_counts()
+        numbers = pd.Series(labels[inner]).value_counts()
         what = counted(int(inner.sum()), "sample is", "samples are")
         listed = some([f"{name} ({n})" for name, n in numbers.items()])
         notes.append(

@@ -64,9 +64,7 @@ if TYPE_CHECKING:
     from optirank.io.cluster import Cluster
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
-ADAPT_MAY_HELP = (
-    "learning from the query may help on another platform: --adapt (adapt=True)"
-)
+ADAPT_MAY_HELP = "learning from the query may help on another platform: adapt=True"
 NOT_LEARNED = (
     "nothing is learned from the query: it takes 50 samples, an agreement of other "
     "genes of 0.3, and no alarm"
@@ -388,7 +386,7 @@ def _check_asked(adata: AnnData, model: Model, options: PredictOptions) -> None:
     if options.adapt is True and n_samples < MIN_ADAPT:
         raise DataError(
             f"{source} has {n_samples} samples: learning from the query "
-            f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
+            f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
 
 
@@ -427,8 +425,8 @@ def _bind(
         opposite = "rows" if genes_in == "columns" else "columns"
         raise DataError(
             f"{source_of(adata)}: the genes of the model are in its {opposite}, not in "
-            f"its {genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
-            f"(genes_in={opposite!r})"
+            f"its {genes_in} ({some(in_samples, 3)}): use "
+            f"genes_in={opposite!r}"
         ) from None
     if options.homologs != "case":
         check_case(predictor.match)
@@ -440,10 +438,7 @@ def _raw_notes(adata: AnnData, missing: Sequence[str]) -> list[str]:
     in_raw = set(missing).intersection(raw_genes(adata))
     if not in_raw:
         return []
-    return [
-        f"{len(in_raw)} genes that are missing are in raw: use_raw=True (--use-raw) "
-        "reads it"
-    ]
+    return [f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"]
 
 
 def _groups(adata: AnnData, column: str) -> pd.Series:

@@ -274,7 +274,7 @@ def _folds(
         raise DataError(
             f"{source}: column {options.batch!r} has the single value "
             f"{str(sources[0])!r}, so no source can be left out: leave the column out, "
-            "or name another (batch=, --batch)"
+            "or name another (batch=)"
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -297,7 +297,7 @@ def _folds(
         raise DataError(
             f"{source}: no class is in two sources of column {options.batch!r}, so "
             "none that is learned from some can be tested on another: leave the "
-            "column out, or name another (batch=, --batch)"
+            "column out, or name another (batch=)"
         )
     if not_learned:
         notes.append(

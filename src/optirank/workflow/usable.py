@@ -97,7 +97,7 @@ def included_genes(
         raise DataError(
             f"{source} lacks {len(missing)} of the genes that must be in the panel"
             f"{_restrictions(options)}: {some(named, 30)}; correct them, or require "
-            "fewer (--include, include=)"
+            "fewer (include=)"
         )
     if not hits:
         return np.zeros(0, dtype=np.intp)

@@ -81,8 +81,8 @@ export class Checks {
       `${file.name}: ${named.length} of ${n} genes ${named.length === 1 ? "has" : "have"} missing or ` +
         `infinite values${coded}, in ${samples.size} of ${sampleNames.length} samples (first ` +
         `${quoted(sampleNames[Math.min(...samples)])}): ${some(named, 20)}; fill them in, or leave ` +
-        "these genes out (drop_missing=True, --drop-missing-genes)" +
-        (code === null ? "" : "; if it is a value, say so (any_scale=True, --all-genes)"),
+        "these genes out (drop_missing=True)" +
+        (code === null ? "" : "; if it is a value, say so (any_scale=True)"),
     );
   }
 
@@ -100,12 +100,12 @@ export class Checks {
     const list = `[${first.map(quoted).join(", ")}]`;
     const inColumns = genesIn === "columns";
     const remedy = inColumns
-      ? `name them as annotations (annotations=${list}, --annotations ${first.join(",")})`
+      ? `name them as annotations (annotations=${list})`
       : "remove these lines";
     throw new Error(
       `${file.name}: the ${inColumns ? "columns" : "lines"} ${some(odd)} look like clinical data among ` +
         `the genes (by their name, or by values unlike those of the others): ${remedy}; if they are ` +
-        "genes, say so (any_scale=True, --all-genes)",
+        "genes, say so (any_scale=True)",
     );
   }
 
@@ -119,7 +119,7 @@ export class Checks {
     }
     return [
       `${file.name}: half of the values are above 20 and none above 50, as those of Ct (qPCR), of ` +
-        "which less is more: labels would be reversed; if they are, say so (invert=, --invert)",
+        "which less is more: labels would be reversed; if they are, say so (invert=)",
     ];
   }
 }

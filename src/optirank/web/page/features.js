@@ -87,6 +87,6 @@ function probeWarning(source, genes, platform) {
   return (
     `${source}: ${some(genes.slice(0, 3))} are probes of an array and no genes: they match only data ` +
     "of the same array; for genes, give a table of two columns, probe and symbol, made from the " +
-    `platform's table${where} (homologs=, --homologs)`
+    `platform's table${where} (homologs=)`
   );
 }

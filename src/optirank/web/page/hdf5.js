@@ -37,7 +37,7 @@ function anndata(root, name, known, asked) {
   const lacking = ["X", "obs", "var"].filter((key) => !keys.includes(key));
   const xAlone = lacking.length === 1 && lacking[0] === "X";
   if (lacking.length && !(xAlone && (asked.layer || asked.useRaw))) {
-    const hint = keys.includes("matrix") ? ": it looks like 10x, use format='10x_h5' (--format 10x_h5)" : "";
+    const hint = keys.includes("matrix") ? ": it looks like 10x, use format='10x_h5'" : "";
     throw new Error(`${name} is not an AnnData file: it has no ${lacking.join(" and no ")}${hint}`);
   }
   const samples = indexOf(root, "obs", name);
@@ -73,7 +73,7 @@ function rawNote(root, raw, names, options, name) {
 function chosenMatrix(root, raw, name, options) {
   if (options.useRaw) {
     if (options.layer) throw new Error(`${name}: raw and the layer '${options.layer}' are asked for: give one`);
-    if (raw === null) throw new Error(`${name} has no raw (use_raw=True, --use-raw): use X or a layer`);
+    if (raw === null) throw new Error(`${name} has no raw (use_raw=True): use X or a layer`);
     return { element: raw.get("X"), features: raw };
   }
   if (!options.layer) return { element: root.get("X"), features: root };
@@ -94,7 +94,7 @@ function tenx(root, name) {
   const keys = root.keys();
   const groups = keys.filter((key) => isGroup(root.get(key)) && root.get(key).keys().includes("indptr"));
   if (keys.includes("X") || !groups.length) {
-    const hint = keys.includes("X") ? ": it looks like AnnData, use format='h5ad' (--format h5ad)" : "";
+    const hint = keys.includes("X") ? ": it looks like AnnData, use format='h5ad'" : "";
     throw new Error(`${name} is not a 10x file: it has no group with a matrix${hint}`);
   }
   if (groups.length > 1) throw new Error(`${name} holds several genomes, ${some(groups)}: split it first`);
@@ -198,7 +198,7 @@ function checkNumbers(dataset, name) {
 function matrixOf(element, name) {
   if (!isGroup(element)) {
     if (attribute(element, "encoding-type") === "null" || !element.shape) {
-      throw new Error(`${name} holds no X: name one of its layers (layer=, --layer)`);
+      throw new Error(`${name} holds no X: name one of its layers (layer=)`);
     }
     if (element.shape.length !== 2) {
       throw new Error(`${name}: X has shape (${element.shape.join(", ")}); it should be a matrix of numbers`);

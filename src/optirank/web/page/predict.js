@@ -78,8 +78,7 @@ function bindTo(source, model, names, others, options) {
     const opposite = source.genesIn === "columns" ? "rows" : "columns";
     throw new Error(
       `${source.name}: the genes of the model are in its ${opposite}, not in its ` +
-        `${source.genesIn} (${some(inSamples, 3)}): use --genes-in ${opposite} ` +
-        `(genes_in='${opposite}')`,
+        `${source.genesIn} (${some(inSamples, 3)}): use genes_in='${opposite}'`,
     );
   }
 }
@@ -210,7 +209,7 @@ function rawNotes(source, missing) {
   if (source.rawGenes === null) return [];
   const inRaw = new Set(missing.filter((gene) => new Set(source.rawGenes).has(gene)));
   if (!inRaw.size) return [];
-  return [`${inRaw.size} genes that are missing are in raw: use_raw=True (--use-raw) reads it`];
+  return [`${inRaw.size} genes that are missing are in raw: use_raw=True reads it`];
 }
 
 /** How the labels were made, as the record beside a file of labels. */

@@ -161,7 +161,7 @@ function checkDescribed(name, head) {
   if (absent.length) {
     const transposed = head.lines.some((line) => absent.includes(line));
     const hint = transposed
-      ? "; it has such a line: is it transposed? (genes_in='rows', --genes-in rows)"
+      ? "; it has such a line: is it transposed? (genes_in='rows')"
       : "";
     throw new Error(`${name} has no column ${some(absent)}: there are ${some(columns, 20)}${hint}`);
   }
@@ -364,9 +364,9 @@ function refuseWords(table, words, columns) {
   const { lines, header } = table.head;
   let remedy = "correct it";
   if (isUndetected(text)) {
-    remedy = "if these are Ct values of qPCR, of which less is more, say so (invert=, --invert)";
+    remedy = "if these are Ct values of qPCR, of which less is more, say so (invert=)";
   } else if (count === lines.length) {
-    remedy = "if that column describes the lines, name it (annotations=, --annotations)";
+    remedy = "if that column describes the lines, name it (annotations=)";
   }
   throw new Error(
     `${table.file.name}: line ${quoted(lines[number])} (number ${number + 1} below the header), ` +

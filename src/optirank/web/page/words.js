@@ -18,10 +18,10 @@ export function missingError(model, panel, match, lacking) {
   if (match.otherColumn) {
     const [column, found] = match.otherColumn;
     remedies[0] =
-      `name the column '${column}', which has ${found} of the ${size} genes (gene_column=, --gene-column)`;
+      `name the column '${column}', which has ${found} of the ${size} genes (gene_column=)`;
   }
-  if (droppable) remedies.push("leave these classes out (drop_classes=True, --drop-classes)");
-  if (present) remedies.push("train again on the genes that are present (--for, query=)");
+  if (droppable) remedies.push("leave these classes out (drop_classes=True)");
+  if (present) remedies.push("train again on the genes that are present (query=)");
   const error = new Error(`${what} Missing genes: ${some(missing)}. Please ${remedies.join(", or ")}.`);
   error.droppable = droppable;
   error.match = match;
