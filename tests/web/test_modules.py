@@ -7,11 +7,19 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from web_cases import MODELS, cells, expected, page_options, same_record
+from web_cases import (
+    MODELS,
+    cells,
+    expected,
+    page_options,
+    same_record,
+    with_tree,
+)
 
 from example_model import telling_model, telling_pair
 from optirank.io.homologs import ensembl_ids_of, homolog_table
@@ -387,6 +395,9 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     frame.iloc[:4].to_csv(folder / "few.csv")
     frame[list(model.genes)].to_csv(folder / "panel.csv")
     (-frame).to_csv(folder / "negative.csv")
+    gaps = frame.astype(float)
+    gaps.iloc[1, ::40] = np.nan
+    gaps.to_csv(folder / "gaps.csv")
     columns = {"genes_in": "columns"}
     said = agree(
         model,
@@ -399,6 +410,7 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
             (folder / "few.csv", columns | {"target_error": 0.2}),
             (folder / "panel.csv", columns),
             (folder / "negative.csv", columns),
+            (folder / "gaps.csv", columns),
         ],
     )
     assert said[0].record["agreement"] > 0.5
@@ -411,13 +423,48 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     assert any("in the opposite order" in note for note in said[7].notes)
 
 
+def test_labels_of_a_tree_are_those_of_predict(folder):
+    model = with_tree(load("pancreas-human"))
+    frame = cells(model, 60)
+    noise = np.random.default_rng(3).poisson(3, frame.shape)
+    mixed = frame.rolling(3, min_periods=1).mean().round().astype(int) + noise
+    frame.to_csv(folder / "clear.csv")
+    mixed.to_csv(folder / "mixed.csv")
+    columns = {"genes_in": "columns"}
+    said = agree(
+        model,
+        [
+            (folder / "clear.csv", columns),
+            (folder / "mixed.csv", columns | {"levels": True}),
+            (folder / "mixed.csv", columns | {"threshold": 0.8, "levels": True}),
+            (folder / "mixed.csv", columns | {"target_error": 1.0}),
+            (folder / "mixed.csv", columns | {"target_error": 0.2}),
+            (folder / "mixed.csv", columns | {"unknown_rate": 0.2, "strict": True}),
+        ],
+    )
+    given = set(said[2].labels.labels)
+    assert {"2", "first"} & given
+    assert "coarser than a class" in " ".join(said[2].notes)
+    assert b"leaf,leaf_confidence,level_coarse,level_2" in said[1].csv
+    part = with_tree(model.subset(model.classes[[0, 1, 2, 5]]))
+    panel = part.panel
+    coef = panel.coef.copy()
+    coef[0, :50] = 0
+    part = replace(part, panels={part.n_genes: replace(panel, coef=coef)})
+    cells(part)[list(panel.genes[:50])].to_csv(folder / "without.csv")
+    (left,) = agree(part, [(folder / "without.csv", columns | {"drop_classes": True})])
+    assert "LEFT OUT" in left.notes[0]
+    (flat,) = agree(
+        load("blood-human"), [(folder / "clear.csv", columns | {"levels": True})]
+    )
+    assert "has no tree of labels" in flat.error
+
+
 def test_classes_are_left_out_as_predict_leaves_them_out(folder):
     model = load("pancreas-human").subset(["alpha", "beta", "delta"])
     panel = model.panel
     kept = panel.genes[panel.coef[0] == 0]
     if len(kept) < 2:  # every gene votes for every class: take a vote away
-        from dataclasses import replace
-
         coef = panel.coef.copy()
         coef[0, :50] = 0
         model = replace(model, panels={model.n_genes: replace(panel, coef=coef)})

@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from web_cases import MODELS, as_h5ad, cells, expected, same_record
+from web_cases import MODELS, as_h5ad, cells, expected, same_record, with_tree
 
 from browser import open_session
+from example_model import telling_model, telling_pair
 from optirank.model import load
 from optirank.web.page_file import page
 
@@ -36,7 +37,13 @@ _CONTROLS = {
     "target_error": "target-error",
     "unknown_rate": "unknown-rate",
 }
-_CHECKS = {"use_raw": "use-raw", "drop_classes": "drop-classes"}
+_CHECKS = {
+    "use_raw": "use-raw",
+    "drop_classes": "drop-classes",
+    "strict": "strict",
+    "levels": "levels",
+    "invert": "invert",
+}
 _TAKE = """({
   names: last_labels.labels.names,
   probabilities: Array.from(last_labels.labels.probabilities),
@@ -57,11 +64,19 @@ HOSTILE = (
 )
 
 
+def _made():
+    """Models that store further genes, and that have a tree."""
+    return {
+        "telling": telling_model(),
+        "with a tree": with_tree(load("pancreas-human")),
+    }
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
     folder = tmp_path_factory.mktemp("browser")
     (folder / "page.html").write_text(
-        page([load(name) for name in MODELS], h5ad=True), encoding="utf-8"
+        page([*map(load, MODELS), *_made().values()], h5ad=True), encoding="utf-8"
     )
     with open_session(folder) as opened:
         opened.send("Page.addScriptToEvaluateOnNewDocument", source=_KEEP)
@@ -124,7 +139,8 @@ def saved(session, name):
 def agree(session, path, name=MODELS[0], options=None):
     """The page shows and saves what predict says; gives both."""
     options = options or {}
-    theirs = expected(path, load(name), options)
+    model = _made()[name] if name in _made() else load(name)
+    theirs = expected(path, model, options)
     error = choose(session, path, name, options)
     if theirs.error:
         assert error == theirs.error
@@ -167,6 +183,54 @@ def test_h5ad_files_are_read_however_they_are_stored(storage, session, tmp_path)
     agree(session, tmp_path / "layer.h5ad", options={"layer": "counts"})
     ours, _ = agree(session, tmp_path / "layer.h5ad")
     assert "the same value in all genes" in ours["shown"]
+
+
+@pytest.mark.parametrize("storage", ["csr", "csc", "dense"])
+def test_files_are_checked_by_other_genes(storage, session, tmp_path):
+    frame = telling_pair()[1].to_df()
+    path = as_h5ad(frame, tmp_path / f"{storage}.h5ad", storage)
+    ours, _ = agree(session, path, "telling")
+    assert "agreement of other genes" in ours["shown"]
+    strange = np.random.default_rng(0).permutation(frame.columns)
+    scrambled = frame.set_axis(strange, axis=1)
+    path = as_h5ad(scrambled, tmp_path / "scrambled.h5ad", storage)
+    ours, _ = agree(session, path, "telling")
+    assert "may all be wrong" in ours["shown"]
+    _, said = agree(session, path, "telling", {"strict": True})
+    assert said.labels.withheld.all()
+
+
+def test_labels_of_a_tree_are_shown_from_coarse_to_fine(session, tmp_path):
+    frame = cells(load("pancreas-human"), 30)
+    blurred = frame.rolling(3, min_periods=1).mean().round().astype(int)
+    blurred.to_csv(tmp_path / "tree.csv")
+    options = {"genes_in": "columns", "levels": True}
+    ours, _ = agree(session, tmp_path / "tree.csv", "with a tree", options)
+    assert "The tree of labels" in ours["shown"]
+    session.run("document.querySelector('.grid table').focus()")
+    session.press("ArrowDown")
+    session.press("Enter")
+    session.wait_for("document.getElementById('sample').open")
+    shown = session.run("document.getElementById('sample').innerText")
+    assert "From coarse to fine" in shown
+    session.run("document.getElementById('sample').close()")
+
+
+def test_raw_is_read_where_x_lacks_the_genes(session, tmp_path):
+    frame = cells(load("blood-human"))
+    raw = _anndata(as_h5ad(frame, tmp_path / "all.h5ad", "csr"))
+    few = frame.iloc[:, ::4]
+    as_h5ad(few, tmp_path / "few.h5ad", "csr", raw=raw)
+    ours, _ = agree(session, tmp_path / "few.h5ad")
+    assert "raw is read: X has" in ours["shown"]
+
+
+def test_values_of_which_less_is_more_are_turned_round(session, tmp_path):
+    cycles = 36 - np.log1p(cells(load("blood-human"))).round(3) * 3
+    cycles.to_csv(tmp_path / "ct.csv")
+    options = {"genes_in": "columns", "invert": True}
+    ours, _ = agree(session, tmp_path / "ct.csv", options=options)
+    assert "values are inverted" in ours["shown"]
 
 
 def _anndata(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from optirank.model import Model
+from optirank.model.tree import Terms, Tree
 from optirank.workflow.label_files import plain_record
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import predict_file
@@ -138,3 +139,14 @@ def as_h5ad(frame: pd.DataFrame, path: Path, storage: str, **more: Any) -> Path:
         setattr(data, name, value)
     data.write_h5ad(path, compression="gzip")
     return path
+
+
+def with_tree(model: Model) -> Model:
+    """The model with labels above those of its classes, and ids of some."""
+    names = [str(name) for name in model.classes]
+    parents = {"2": "", "first": "2", "1": ""}
+    parents |= dict.fromkeys(names[:2], "first")
+    parents |= dict.fromkeys(names[2:3], "2") | dict.fromkeys(names[3:], "1")
+    terms = Terms({"first": "CL:0000001", names[0]: "CL:0000002"}, "v1")
+    card = replace(model.card, name="with a tree")
+    return replace(model, tree=Tree(parents, ("coarse",)), terms=terms, card=card)

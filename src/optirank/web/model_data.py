@@ -78,11 +78,6 @@ def model_data(model: Model) -> dict[str, Any]:
             "per class, and the page counts votes alone: train a panel model "
             "(method='panel') to export one"
         )
-    if model.tree is not None:
-        raise TypeError(
-            "the model has a tree of labels, and the page gives classes alone: train "
-            "without a tree to export one"
-        )
     card = model.card
     return {
         "name": card.name,

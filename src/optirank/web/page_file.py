@@ -31,6 +31,8 @@ _PARTS = files("optirank.web") / "page"
 _H5WASM = files("optirank.web") / "vendor" / "h5wasm.js.gz"
 _LICENCE = files("optirank.web") / "vendor" / "h5wasm-LICENSE.txt"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z0-9]+)\.js";\n', re.MULTILINE)
+# Lines that are comments alone; the worker is packed, so nobody reads them there
+_COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
 _TOP_LEVEL = re.compile(
     r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE
 )
@@ -64,7 +66,7 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
     script = bundle("app")
     # Data of scripts are no scripts: the browser runs none of them
     blocks = {
-        "worker": packed(bundle("worker")),
+        "worker": packed(_COMMENT.sub("", bundle("worker"))),
         "words": json.dumps(WORDS | {"generator": generator_state()}),
         "tables": packed_json(gene_tables(models)),
         "h5wasm": "",

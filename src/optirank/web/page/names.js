@@ -37,8 +37,9 @@ export function readSymbols(text) {
 /**
  * Names of the file's genes as the model has them, and notes that say what was done.
  *
- * `known` are further genes of the training data, which tell the model's species. `source` has `genes` and `others` (names by column); `tables` has `symbols` (text, see
- * `readSymbols`) and `homologs` (pairs of mouse and human names).
+ * `known` are further genes of the training data, which tell the model's species. `source` has
+ * `genes` and `others` (names by column); `tables` has `symbols` (text, see `readSymbols`) and
+ * `homologs` (pairs of mouse and human names).
  */
 export function inNamesOf(source, panel, known, tables, homologs = null) {
   const notes = [];

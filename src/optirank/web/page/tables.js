@@ -217,6 +217,7 @@ export function repeatedSamples(names) {
  */
 async function read(table, parts, isComplete, warnings, progress) {
   const chosen = [...new Set(parts.flatMap(({ groups }) => groups.flat()))];
+  if (parts.length > 1) chosen.sort((a, b) => a - b); // as predict reads panel and further genes
   const every = table.genesIn === "rows" || 2 * chosen.length > table.genes.length;
   const parsed = every ? table.genes.map((_, k) => k) : chosen;
   const place = new Map(chosen.map((gene, k) => [gene, k]));
