@@ -1,7 +1,8 @@
 """The figure of the synthetic data along three sweeps: python
 benchmarks/draw_sweeps.py.
 
-Reads results/sweeps.csv and writes docs/figures/sweeps.png and sweeps-dark.png.
+Reads results/synthetic.csv and writes docs/figures/sweeps.png and sweeps-dark.png: the
+accuracy of each classifier, and the cosine of optirank's reference set to the true one.
 """
 
 from __future__ import annotations
@@ -9,88 +10,109 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 from draw_curve import FIGURES, Look, look
-from study_synthetic import LR, OPTIRANK, RANK_LR, TRUE_SET
 from tables import read
 
-METHODS = {  # label, colour on white, on black
-    TRUE_SET: ("true reference set", "#64748b", "#94a3b8"),
-    OPTIRANK: ("optirank", "#c2410c", "#fb923c"),
-    RANK_LR: ("rank-lr", "#1d4ed8", "#60a5fa"),
-    LR: ("lr", "#15803d", "#4ade80"),
+CLASSIFIERS = {  # label, colour on white, on black
+    "oracle": ("true reference set", "#64748b", "#94a3b8"),
+    "optirank": ("optirank", "#c2410c", "#fb923c"),
+    "rank-lr": ("rank-lr", "#1d4ed8", "#60a5fa"),
+    "lr": ("lr", "#15803d", "#4ade80"),
 }
 AXES = {
-    "d": "number of genes (20 samples per gene)",
-    "dp": "number of perturbed genes, of 50",
+    "n_genes": "number of genes d (20 samples per gene)",
+    "n_perturbed": "number of perturbed genes d_P, of 50",
     "tau": "size of the shift, tau",
 }
+DEFAULT = {"n_genes": 50, "n_perturbed": 40, "tau": 0.2}
 
 
 def main() -> None:
-    table = read("sweeps")
+    rows = read("synthetic").query("experiment == 'folded' and rule == 'best'")
     for dark in (False, True):
-        figure = draw(table, dark)
+        figure = draw(rows, dark)
         path = FIGURES / f"sweeps{'-dark' if dark else ''}.png"
         figure.savefig(path, dpi=160, transparent=False)
         plt.close(figure)
         print(path)
 
 
-def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
-    """One plot per sweep; bands are one standard deviation over the data sets."""
+def draw(rows: pd.DataFrame, dark: bool) -> plt.Figure:
+    """One column per sweep, accuracies above cosines; bands are standard errors."""
     colours = look(dark)
     figure, axes = plt.subplots(
-        1,
+        2,
         len(AXES),
-        figsize=(10.5, 3.8),
+        figsize=(10.5, 6.4),
         layout="constrained",
-        sharey=True,
+        sharey="row",
+        sharex="col",
         facecolor=colours.paper,
     )
-    for ax, (sweep, words) in zip(axes, AXES.items(), strict=True):
-        draw_sweep(ax, table[table["sweep"] == sweep], dark)
-        ax.set_xlabel(words, color=colours.ink)
-        style(ax, colours)
-    n_sets = int(table["data_sets"].max())
+    for column, (moved, words) in enumerate(AXES.items()):
+        others = {name: value for name, value in DEFAULT.items() if name != moved}
+        along = (rows[list(others)] == pd.Series(others)).all(axis=1)
+        accuracy, cosine = axes[:, column]
+        for name in CLASSIFIERS:
+            of_name = rows[along & (rows["classifier"] == name)].groupby(moved)
+            draw_line(
+                accuracy,
+                100 * of_name["balanced_accuracy"].mean(),
+                100 * of_name["balanced_accuracy"].sem(),
+                name,
+                dark,
+            )
+            if name == "optirank":
+                draw_line(
+                    cosine,
+                    of_name["cosine"].mean(),
+                    of_name["cosine"].sem(),
+                    name,
+                    dark,
+                )
+        cosine.set_xlabel(words, color=colours.ink)
+        for ax in (accuracy, cosine):
+            style(ax, colours)
+    axes[0, 0].set_ylabel("balanced accuracy (%)", color=colours.ink)
+    axes[1, 0].set_ylabel("cosine to the true set", color=colours.ink)
+    axes[1, 0].set_ylim(0, 1.02)
     figure.suptitle(
-        f"Balanced accuracy on the synthetic data (%): mean and standard deviation "
-        f"over {n_sets} data sets",
+        "The synthetic data: mean and standard error over data sets",
         x=0.01,
         ha="left",
         color=colours.ink,
         fontsize=11,
     )
-    handles, labels = axes[0].get_legend_handles_labels()
+    handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(
         handles,
         labels,
         loc="outside lower center",
-        ncols=len(METHODS),
+        ncols=len(CLASSIFIERS),
         frameon=False,
         labelcolor=colours.ink,
     )
     return figure
 
 
-def draw_sweep(ax: plt.Axes, rows: pd.DataFrame, dark: bool) -> None:
-    """The lines of one sweep."""
-    for method, (label, *pair) in METHODS.items():
-        of_method = rows[rows["method"] == method]
-        mean = 100 * of_method["mean"]
-        sd = 100 * of_method["sd"]
-        known = method == TRUE_SET
-        ax.plot(
-            of_method["value"],
-            mean,
-            "--" if known else "-",
-            marker=None if known else "o",
-            color=pair[dark],
-            label=label,
-            lw=2.5 if method == OPTIRANK else 1.5,
-            ms=4,
-        )
-        ax.fill_between(
-            of_method["value"], mean - sd, mean + sd, color=pair[dark], alpha=0.12, lw=0
-        )
+def draw_line(
+    ax: plt.Axes, mean: pd.Series, error: pd.Series, name: str, dark: bool
+) -> None:
+    """The line of one classifier with its band."""
+    label, *pair = CLASSIFIERS[name]
+    known = name == "oracle"
+    ax.plot(
+        mean.index,
+        mean,
+        "--" if known else "-",
+        marker=None if known else "o",
+        color=pair[dark],
+        label=label,
+        lw=2.5 if name == "optirank" else 1.5,
+        ms=4,
+    )
+    ax.fill_between(
+        mean.index, mean - error, mean + error, color=pair[dark], alpha=0.12, lw=0
+    )
 
 
 def style(ax: plt.Axes, colours: Look) -> None:

@@ -1,59 +1,66 @@
-"""The test on sets that no choice was made on.
+"""The registered test on sets that no choice was made on.
 
     python benchmarks/independent.py --data DIR [--pairs FILE] [--out DIR] [--jobs N]
                                      [--without-tools] [--quick]
 
-DIR has .h5ad files with labels in ``cell_type`` and, where it is known, the platform in
-``platform``. FILE (default: DIR/pairs.csv) has one line per pair with the columns
-``reference``, ``query`` and ``problem`` and, if needed, ``label`` (another column of
-labels) and ``platform`` (``same`` or ``other``); pairs of one problem are averaged
-first.
+What is tested, which sets may take part, and what follows from each outcome stands in
+registration.toml, which is committed before the run. DIR has .h5ad files with labels in
+``cell_type`` and, where it is known, the platform in ``platform``. FILE (default:
+DIR/pairs.csv) has one line per pair with the columns ``reference``, ``query``,
+``problem``, ``reference_study`` and ``query_study`` and, if needed, ``group`` (problems
+that share samples have one), ``label`` (another column of labels) and ``platform``
+(``same`` or ``other``).
 
-Everything is frozen: every classifier of the main table as it is, with the same samples
-per class, candidate genes and constants as on the sets at hand. Into results/ (the
-default of --out) the test is run once: with all code committed, with the competing
-tools of ``make peers`` unless ``--without-tools`` is given, and never over a result
-that is there. Then the section of docs/evidence.md is written. Another folder is for
-trials; ``--quick`` is a trial with the first pair.
+Every classifier of the main table runs as it is, with the samples, candidate genes and
+constants of the pairs at hand. Into results/ (the default of --out) the test is run
+once: with all code committed, with the competing tools of ``make peers`` unless
+``--without-tools`` is given, and never over a result that is there. Another folder is
+for trials, each of which is a line of results/independent-trials.csv; ``--quick`` is a
+trial with the first pair.
 
-All pairs are checked before any work. Rows are written after every pair, into
-independent-unfinished.csv: after an interruption the same command goes on. The result
-is independent.csv, whose first line names the commit, with one row per measurement; its
-column ``part`` says which:
+All pairs are checked before any work: what is no pair by the rule of inclusion is
+refused, and so are sets and samples that choices were made on (known_samples.npz). Rows
+are written after every pair, into independent-unfinished.csv: after an interruption the
+same command goes on. The result is independent.csv, whose first line names the commit,
+with one row per measurement; its column ``part`` says which:
 
 pair            samples, classes kept and dropped, common genes, checksums of the files
-curve           every classifier of the main table, by number of genes, at most as many
-                as there are
+curve           every classifier of the main table, by number of genes
 missing         genes missing from the query
-calibration     confidences of the panel model of 100 genes, plain and adapted
-error_control   `predict --target-error` with it
+product         models as `optirank train` makes them, plain and adapted
+error_control   `predict --target-error` with the model of 100 genes
+agreement       the model of 100 genes on queries of the pair and of other problems
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import io
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import study_product
+from known_samples import known_sets, why_known
 from panel_pairs import drawn, missing_rows, panels
 from studies import Rows, option_parser, rows_of_pairs, trained
-from study_confidence import confidence_rows
+from study_agreement import N_WRONG, Query, whole_set
+from study_agreement import add as add_agreement
 from tables import RESULTS
 from tables_independent import TOO_FEW_PROBLEMS, pair_table
 
 import optirank
 from optirank._util.files import write_text
 from optirank_lab.baselines.peers import installed_peers, peer_names
-from optirank_lab.benchmark import curve
+from optirank_lab.benchmark import curve, sets
 from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.pairs import check_pairs, read_pairs
-from optirank_lab.benchmark.rivals import ALL, methods_for
 from optirank_lab.benchmark.sets import Set
 from optirank_lab.benchmark.statistics import FEWEST_VALUES
 from optirank_lab.benchmark.tasks import BenchmarkTask
@@ -61,22 +68,31 @@ from optirank_lab.benchmark.tasks import BenchmarkTask
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "independent.csv"
 UNFINISHED = "independent-unfinished.csv"
-FROZEN = ("src", "benchmarks", "pyproject.toml")
+TRIALS = "independent-trials.csv"
+STUDIES = ("reference_study", "query_study")
+FROZEN = ("src", "lab", "benchmarks", "pyproject.toml")
 PAIR = "pair"  # the part of rows that say what a pair consists of
 
 
 def main() -> None:
     args = read_options()
     pythons = {} if args.without_tools else installed_peers(ROOT / ".peers")
-    pairs, problems = read_pairs(args.pairs or args.data / "pairs.csv")
+    path = args.pairs or args.data / "pairs.csv"
+    pairs, problems = read_pairs(path)
     pairs, table, of_pairs = check_pairs(pairs[:1] if args.quick else pairs, args.data)
-    problems = [*problems_of_the_run(args, pythons), *problems, *of_pairs]
+    if not problems:
+        table["group"], of_rule = groups_of(path, pairs)
+        problems += of_rule
+    problems += [*problems_of_the_run(args, pythons), *of_pairs]
+    problems += problems_of_known_samples(pairs, args.data)
     if problems:
         lines = "\n".join(f"- {problem}" for problem in problems)
         sys.exit(f"The independent test cannot be run:\n{lines}")
     print(pair_table(table).to_string(index=False), flush=True)
     if table["tissue"].nunique() < FEWEST_VALUES:
         print(f"{table['tissue'].nunique()} problems: {TOO_FEW_PROBLEMS}", flush=True)
+    if not is_real(args.out):
+        log_trial(args, table)
     write_rows(pairs, table, pythons, args)
     print(args.out / NAME)
     if is_real(args.out):
@@ -98,6 +114,61 @@ def read_options() -> argparse.Namespace:
 def is_real(out: Path) -> bool:
     """Whether this is the test itself, not a trial."""
     return RESULTS in (out.resolve(), *out.resolve().parents)
+
+
+def groups_of(
+    path: Path, pairs: Sequence[BenchmarkTask]
+) -> tuple[list[str], list[str]]:
+    """The group of each pair, and pairs that are not of two studies."""
+    rows = pd.read_csv(path, dtype=str, comment="#", keep_default_na=False)
+    lacking = [name for name in STUDIES if name not in rows]
+    if lacking:
+        return [pair.tissue for pair in pairs], [
+            f"{path} lacks {' and '.join(lacking)}: name the study of each set"
+        ]
+    named = zip(rows["reference"], rows["query"], strict=True)
+    rows.index = pd.Index(
+        [
+            f"{one.removesuffix('.h5ad')} to {two.removesuffix('.h5ad')}"
+            for one, two in named
+        ]
+    )
+    problems = []
+    groups = []
+    for pair in pairs:
+        row: Any = rows.loc[f"{pair.train[0]} to {pair.test}"]
+        row = row if isinstance(row, pd.Series) else row.iloc[0]
+        first, second = (row[column].strip().lower() for column in STUDIES)
+        if not first or first == second:
+            problems.append(f"{pair.name}: two studies are needed, {first!r} is one")
+        groups.append(row.get("group", "") or pair.tissue)
+    return groups, problems
+
+
+def problems_of_known_samples(
+    pairs: Sequence[BenchmarkTask], data: Path
+) -> Iterator[str]:
+    """Sets that choices were made on, by name and by their samples."""
+    known = known_sets()
+    tasks = {name: pair for pair in pairs for name in pair.sets}
+    for name, pair in tasks.items():
+        why = why_known(sets.load(name, pair, data), known)
+        if why:
+            yield why
+
+
+def log_trial(args: argparse.Namespace, table: pd.DataFrame) -> None:
+    """Add a line to the list of trials, which stays with the results."""
+    path = RESULTS / TRIALS
+    digest = hashlib.sha256(table.to_csv(index=False).encode()).hexdigest()[:16]
+    before = "date,command,pairs,problems,digest_of_pairs\n"
+    if path.is_file():
+        before = path.read_text("utf-8")
+    command = header_of(args).removeprefix("# ").partition(";")[0].replace(",", ";")
+    line = (
+        f"{date.today()},{command},{len(table)},{table['tissue'].nunique()},{digest}\n"
+    )
+    write_text(path, before + line)
 
 
 def problems_of_the_run(
@@ -154,7 +225,12 @@ def write_rows(
     header, rows = rows_so_far(path, header_of(args), table)
     finished = {*rows["pair"][rows["part"] != PAIR]}
     waiting = [pair for pair in pairs if pair.name not in finished]
-    study = partial(frozen_study, data=args.data.resolve(), pythons=pythons)
+    study = partial(
+        frozen_study,
+        data=args.data.resolve(),
+        pythons=pythons,
+        others=queries_of_others(pairs),
+    )
     n_finished = len(finished)
     try:
         for tables in rows_of_pairs(study, waiting, args):
@@ -219,20 +295,47 @@ def frozen_study(
     *,
     data: Path,
     pythons: Mapping[str, str],
+    others: Mapping[str, Sequence[str]],
 ) -> Rows:
-    """Every classifier on one pair; missing genes, calibration and error control."""
-    source = RealTasks(data, (pair,))
+    """Every classifier on one pair; missing genes, the product, agreement."""
+    (design,) = RealTasks(data, (pair,)).designs(pair.name)
     samples = drawn(reference, query)
-    rows = curve.evaluate(source, pair, methods_for(pythons), pythons)
+    rows = curve.evaluate(design, curve.classifiers_for(pythons), pythons)
     return {
         "curve": [row for row in rows if has_its_genes(row)],
         "missing": missing_rows(panels(samples), samples),
-    } | confidence_rows(trained(reference), query)
+        "agreement": agreement_rows(pair, reference, data, others[pair.tissue]),
+    } | study_product.study(pair, reference, query)
+
+
+def agreement_rows(
+    pair: BenchmarkTask, reference: Set, data: Path, others: Sequence[str]
+) -> list[dict]:
+    """The agreement of the query of a pair, and of sets of other problems."""
+    model = trained(reference)
+    rows = Rows(agreement=[], agreement_labels=[])
+    names = {"right": [pair.test or ""], "wrong": others}
+    for kind, sets_of_kind in names.items():
+        for name in sets_of_kind:
+            of_set = Query(kind, whole_set(data, name))
+            add_agreement(rows, model, pair.train[0], of_set)
+    return rows["agreement"]
+
+
+def queries_of_others(pairs: Sequence[BenchmarkTask]) -> dict[str, list[str]]:
+    """Of each problem, one query of each other problem, six at most."""
+    first: dict[str, str] = {}
+    for pair in pairs:
+        first.setdefault(pair.tissue, pair.test or "")
+    return {
+        problem: [name for other, name in first.items() if other != problem][:N_WRONG]
+        for problem in first
+    }
 
 
 def has_its_genes(row: Mapping[str, Any]) -> bool:
     """Whether a pair has as many candidate genes as a row is about."""
-    return row["k"] == ALL or int(row["k"]) <= row["n_candidates"]
+    return row["k"] == curve.ALL or int(row["k"]) <= row["n_candidates"]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,6 @@ STUDIES = (
     "study_tissues",
     "study_small",
     "study_synthetic",
-    "study_sweeps",
     "study_paper",
     "study_sources",
     "study_design",
@@ -130,28 +130,38 @@ def curve(args: argparse.Namespace, fresh: bool) -> None:
     """
     from optirank_lab.baselines.peers import installed_peers, peer_names
     from optirank_lab.benchmark import curve as study
-    from optirank_lab.benchmark.rivals import TOOLS
+    from optirank_lab.benchmark import engine
+    from optirank_lab.benchmark.designs import CURVE, RealTasks
+    from optirank_lab.benchmark.results import Storage
 
-    before = args.out / "curve.csv"
-    new = args.out / "curve-new.csv"
-    pythons = {} if args.quick else installed_peers(HERE.parent / ".peers")
+    path = args.out / "curve.csv"
+    units = args.out / "curve-units"
+    pythons = installed_peers(HERE.parent / ".peers") if args.tools else {}
     lacking = [name for name in peer_names() if name not in pythons]
     if args.tools and lacking:
         sys.exit(f"--tools: {', '.join(lacking)} not installed: run make peers first")
     if fresh:
-        new.unlink(missing_ok=True)
-        if before.is_file() and not args.tools:
-            rows = study.read(before)
-            study.write(rows[rows["method"].isin([*TOOLS])], new)
+        shutil.rmtree(units, ignore_errors=True)
     pairs = pairs_of(args)
+    source = RealTasks(args.data.resolve(), pairs)
+    storage = Storage(units)
+    plan = study.plan(source, storage, pythons)
     finished = count(1)
 
-    def show() -> None:
-        print(f"\r{next(finished)} of {len(pairs)}", end="", flush=True)
+    def show(*_: object) -> None:
+        print(f"\r{next(finished)} of {len(plan.units)}", end="", flush=True)
 
-    study.run(args.data, pairs, new, args.jobs, show, pythons)
+    with storage.open(CURVE, source.seed):
+        work = study.work(source, pythons)
+        failed = engine.run(plan, work, storage, jobs=args.jobs, progress=show)
     print()
-    new.replace(before)
+    if failed:
+        sys.exit("\n".join(f"{name}: {reason}" for name, reason in failed.items()))
+    table = study.table(storage, pairs)
+    if path.is_file():
+        table = study.with_rows_of(table, study.read(path))
+    study.write(table, path)
+    shutil.rmtree(units)
 
 
 def timed(name: str, work: Callable[[], object]) -> None:

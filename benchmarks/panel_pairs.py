@@ -39,7 +39,7 @@ from optirank_lab.baselines.nearest_mean import (
     centred_ranks,
     lr_on_ranks,
 )
-from optirank_lab.benchmark.curve import drawn_samples
+from optirank_lab.benchmark.designs import drawn_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,7 +3,7 @@ header.
 
 Every study has the options ``--data DIR`` (default: OPTIRANK_DATA, else where `optirank
 datasets fetch stand-ins` puts the sets), ``--out DIR`` (default: results), ``--jobs N``
-and ``--quick`` (the first pair of each tissue, or one seed).
+and ``--quick`` (the first pair of each problem, or one seed).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, train
 from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks
+from optirank_lab.benchmark.pairs import shipped_pairs
 from optirank_lab.benchmark.sets import dense
 from optirank_lab.benchmark.splits import at_most
-from optirank_lab.benchmark.tasks import find_pairs
 from optirank_lab.data.profiles import made
 from optirank_lab.data.registry import data_folder
 
@@ -86,10 +86,10 @@ def options(
 
 
 def pairs_of(args: argparse.Namespace) -> tuple[BenchmarkTask, ...]:
-    """Every ordered pair of sets of the folder, or the first of each tissue."""
-    pairs, problems = find_pairs(args.data) if args.data.is_dir() else ((), {})
-    for name, problem in problems.items():
-        print(f"{name} cannot be read: {problem}", file=sys.stderr)
+    """The pairs of the evidence whose sets are in the folder, or the first of each
+    problem.
+    """
+    pairs = shipped_pairs(args.data)
     if not pairs:
         sys.exit(
             f"no pair of sets in {args.data}: run optirank-lab datasets fetch stand-ins"
@@ -157,15 +157,18 @@ def header(quick: bool = False) -> str:
     return curve.header(f"python benchmarks/{name}{' --quick' if quick else ''}")
 
 
-def trained(reference: Set, n_genes: int = 100, per_class: int | None = None) -> Model:
-    """The model as `optirank train --genes N` makes it, on all samples or some of
-    each class.
+def trained(
+    reference: Set, n_genes: int | str = 100, per_class: int | None = None
+) -> Model:
+    """The model as `optirank train` makes it, by default ("auto") or with `--genes N`,
+    on all samples or some of each class.
     """
     if per_class is not None:
         rows = at_most(reference.labels, per_class, np.random.default_rng(0))
         reference = reference.take(rows)
     data = profiles_of(reference)
-    n_genes = min(n_genes, len(reference.genes))
+    if isinstance(n_genes, int):
+        n_genes = min(n_genes, len(reference.genes))
     return train(data, TrainingOptions(label="label", n_genes=n_genes, n_jobs=1)).model
 
 

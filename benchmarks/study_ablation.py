@@ -37,7 +37,7 @@ from tables import by_pairs
 
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
-from optirank_lab.benchmark.curve import drawn_samples
+from optirank_lab.benchmark.designs import drawn_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,98 +1,175 @@
-"""The paper's synthetic data with and without the shift: which part of the lead the
-shift explains.
+"""The paper's synthetic experiment on its own protocol, by many more data sets.
 
     python benchmarks/study_synthetic.py [--out DIR] [--jobs N] [--quick]
 
 1000 samples of 50 genes, of which ten define the labels by their ranks among themselves
-and 40 shift together by tau = 0.2, or not at all (tau = 0: the same samples and labels
-before the shift). 700 samples train, settings chosen by five folds, 300 test; ten seeds
-(one with --quick). Ranks among all genes are a fixed reference set of all genes
-(rank-lr); optirank learns the reference set; "true reference set" is told the ten
-genes. Written to synthetic.csv.
+and 40 shift together by tau = 0.2. 30 % test; settings are chosen by five folds of the
+others, by the best validation score as the paper does here and by the rule of one
+standard error. What is run (`EXPERIMENTS`):
+
+folded   the default point and the three sweeps with the paper's penalties; labels by
+         weights +-(|N(0,1)| + 1)
+normal   the default point with weights +-(N(0,1) + 1), as the paper prints
+weaker   the default point, with penalties of 1e-5 and 1e-6 too
+still    the same with tau = 0: the same samples and labels before the shift
+
+100 data sets at the default point and without shift, 20 along the sweeps (one with
+--quick, and no sweep but tau). Each fit is stored in OUT/synthetic-units as soon as it
+is done, and the same command goes on from there. Written to synthetic.csv: one row per
+experiment, data set, rule and classifier.
+
+`default_search.csv` has `OptirankClassifierCV()` with nothing set, on the first 20 data
+sets of the default point.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from itertools import chain
 
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, train_test_split
 from studies import Rows, collect, options
 
-from optirank import OptirankClassifierCV, PanelClassifier
+from optirank import OptirankClassifierCV
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
-from optirank.datasets import make_unstable_ranks
+from optirank_lab.benchmark import engine, results
+from optirank_lab.benchmark.synthetic import (
+    EXTENDED_GRID,
+    PAPER_GRID,
+    SWEEPS,
+    Point,
+    Settings,
+)
+from optirank_lab.benchmark.work import _cosine as cosine
 
-SEEDS = 10
-TAUS = (0.0, 0.2)
-PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-SIZES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the reference set, as a share of the genes
-LR = "lr (values)"
-RANK_LR = "rank-lr (fixed reference set: all genes)"
-OPTIRANK = "optirank (learned reference set)"
-PANEL = "panel, best held-out size"
-TRUE_SET = "true reference set"
-METHODS = (LR, RANK_LR, OPTIRANK, PANEL, TRUE_SET)
+DATA_SETS = 100
+ALONG_SWEEPS = 20
+SEARCHED = 20  # data sets of the search with nothing set
+POINT = Settings(repeats=DATA_SETS, sweeps=(), grid=PAPER_GRID)
+EXPERIMENTS = {
+    "folded": POINT,
+    "normal": replace(POINT, base=Point(weights="normal")),
+    "weaker": replace(POINT, grid=EXTENDED_GRID),
+    "still": replace(POINT, grid=EXTENDED_GRID, base=Point(tau=0.0)),
+}
+ALL_SWEEPS = replace(POINT, repeats=ALONG_SWEEPS, sweeps=tuple(SWEEPS))
+RULES = ("best", "one_se")
 
 
 def main() -> None:
-    args = options(__doc__)
-    work = [(seed, tau) for seed in range(1 if args.quick else SEEDS) for tau in TAUS]
-    parts = Parallel(n_jobs=args.jobs, return_as="generator")(
-        delayed(study)(*draw) for draw in work
-    )
-    table = collect(parts, args, len(work))["synthetic"]
-    wide = table.pivot_table(
-        index="method", columns="tau", values="balanced_accuracy", sort=False
-    )
-    print(wide.round(3).to_string())
+    args = options(__doc__, add_only)
+    wanted = args.only.split(",") if args.only else [*EXPERIMENTS, "sweeps", "search"]
+    for name, settings in experiments(args.quick).items():
+        if name in wanted:
+            run(name, settings, args)
+    parts = [synthetic_rows(args)]
+    if "search" in wanted:
+        n_sets = 1 if args.quick else min(args.data_sets or SEARCHED, SEARCHED)
+        parallel = Parallel(n_jobs=args.jobs, return_as="generator")
+        parts = chain(parts, parallel(delayed(searched)(k) for k in range(n_sets)))
+    tables = collect(parts, args, 0)
+    keys = ["experiment", "rule", "classifier"]
+    means = tables["synthetic"].groupby(keys, sort=False)["balanced_accuracy"].mean()
+    print(means.unstack().round(4).to_string())
 
 
-def study(seed: int, tau: float) -> Rows:
-    """One row per method."""
-    rows = [
-        {"seed": seed, "tau": tau, "method": method, "balanced_accuracy": score}
-        for method, score in accuracies(METHODS, seed, tau=tau).items()
-    ]
+def add_only(parser: argparse.ArgumentParser) -> None:
+    """The option of this study."""
+    names = ", ".join([*EXPERIMENTS, "sweeps", "search"])
+    parser.add_argument("--only", help=f"some of {names}, separated by commas")
+    parser.add_argument("--data-sets", type=int, help="fewer data sets per experiment")
+
+
+def experiments(quick: bool) -> dict[str, Settings]:
+    """What is run, by name."""
+    every = EXPERIMENTS | {"sweeps": ALL_SWEEPS}
+    if not quick:
+        return every
+    few = {name: replace(settings, repeats=1) for name, settings in every.items()}
+    return few | {"sweeps": replace(few["sweeps"], sweeps=("tau",))}
+
+
+def folder(name: str, args: argparse.Namespace) -> results.Storage:
+    """Where the fits of an experiment are stored; sweeps share the default point."""
+    place = "folded" if name == "sweeps" else name
+    return results.Storage(args.out / "synthetic-units" / place, "synthetic")
+
+
+def run(name: str, settings: Settings, args: argparse.Namespace) -> None:
+    """Fit what is not stored yet."""
+    if args.data_sets:
+        settings = replace(settings, repeats=args.data_sets)
+    plan = settings.plan()
+    n_done = 0
+
+    def show(*_: object) -> None:
+        nonlocal n_done
+        n_done += 1
+        print(f"\r{name}: {n_done} of {len(plan.units)}", end="", file=sys.stderr)
+
+    storage = folder(name, args)
+    with storage.open(settings.grid, settings.seed):
+        work = engine.Work(settings, settings.grid)
+        failed = engine.run(plan, work, storage, jobs=args.jobs, progress=show)
+    print(file=sys.stderr)
+    if failed:
+        sys.exit("\n".join(f"{task}: {reason}" for task, reason in failed.items()))
+
+
+def synthetic_rows(args: argparse.Namespace) -> Rows:
+    """One row per experiment, data set, rule and classifier, of all that is stored."""
+    rows: list[dict] = []
+    for name, settings in experiments(quick=False).items():
+        storage = folder(name, args)
+        if name != "sweeps" and storage.folder.is_dir():
+            points = {point.key: point for point in ALL_SWEEPS.points()}
+            points |= {point.key: point for point in settings.points()}
+            rows += experiment_rows(name, storage, points)
     return {"synthetic": rows}
 
 
-def accuracies(methods: Sequence[str], seed: int, **point: float) -> dict[str, float]:
-    """Balanced accuracy of each method on the test samples of one data set."""
-    data = make_unstable_ranks(**point, random_state=seed)
-    X, new, y, truth = train_test_split(
-        data.X, data.y, test_size=0.3, stratify=data.y, random_state=seed
-    )
-    scores = {}
-    with one_blas_thread():
-        for method in methods:
-            genes = data.reference if method == TRUE_SET else slice(None)
-            model = fitted(method, X[:, genes], y)
-            scores[method] = balanced_accuracy(truth, model.predict(new[:, genes]))
-    return scores
+def experiment_rows(
+    name: str, storage: results.Storage, points: dict[str, Point]
+) -> Iterator[dict]:
+    """The rows of one experiment."""
+    for rule in RULES:
+        for row in results.collect(storage, rule).scores.to_dict("records"):
+            point = asdict(points[row["kind"]])
+            yield {
+                "experiment": name,
+                **{key: point[key] for key in ("n_genes", "n_perturbed", "tau")},
+                "data_set": int(row["title"].split()[-1]),
+                "rule": rule,
+                "classifier": row["classifier"],
+                "balanced_accuracy": row["test"],
+                "cosine": row["cosine"],
+                "setting": row["setting"],
+            }
 
 
-def fitted(method: str, X: NDArray, y: NDArray) -> Any:
-    """A classifier with its settings chosen by five folds."""
-    if method == LR:
-        penalties = {"C": [1 / (2 * len(y) * l2) for l2 in PENALTIES]}
-        model = LogisticRegression(class_weight="balanced", max_iter=5000)
-        return GridSearchCV(model, penalties, scoring="balanced_accuracy").fit(X, y)
-    if method == PANEL:
-        curve = PanelClassifier().fit(X, y).held_out_.curve()
-        best, _, _ = max(curve, key=lambda row: (row[1], -row[0]))
-        return PanelClassifier(best).fit(X, y)
-    sizes = SIZES if method == OPTIRANK else (1.0,)
-    search = OptirankClassifierCV(sizes, l1s=(0.0,), l2s=PENALTIES, selection="best")
-    with warnings.catch_warnings():
-        # The ends of the grids are often best: the warning is expected
+def searched(number: int) -> Rows:
+    """`OptirankClassifierCV()` with nothing set, on one data set."""
+    source = replace(POINT, repeats=SEARCHED)
+    (design,) = source.designs(f"{Point().key}-r{number}")
+    final = design.splits[-1]
+    train, test = (design.source.take(rows) for rows in (final.train, final.test))
+    search = OptirankClassifierCV()
+    with one_blas_thread(), warnings.catch_warnings():
+        # The penalties of the paper end above the best ones
         warnings.filterwarnings("ignore", message="the best setting has")
-        return search.fit(X, y)
+        search.fit(train.raw, train.labels)
+    row = {
+        "data_set": number + 1,
+        "balanced_accuracy": balanced_accuracy(test.labels, search.predict(test.raw)),
+        "cosine": cosine(search.best_estimator_.reference_[0], design.truth),
+        "setting": str(search.best_params_),
+    }
+    return {"default_search": [row]}
 
 
 if __name__ == "__main__":

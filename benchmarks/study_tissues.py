@@ -21,8 +21,7 @@ from tables_rivals import chosen_without
 
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
-from optirank_lab.benchmark.curve import CANDIDATES
-from optirank_lab.benchmark.designs import genes_of_best_t
+from optirank_lab.benchmark.designs import CURVE, genes_of_best_t
 from optirank_lab.benchmark.splits import at_most
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
     """The rows of one pair."""
     drawn = at_most(reference.labels, PER_CLASS, np.random.default_rng(0))
     reference = reference.take(drawn)
-    candidates = genes_of_best_t(reference, CANDIDATES)
+    candidates = genes_of_best_t(reference, CURVE.n_genes)
     X = dense(reference.raw[:, candidates])
     logs = dense(reference.values[:, candidates])
     y = reference.labels

@@ -17,7 +17,7 @@ import pandas as pd
 
 from optirank._util.metrics import in_percent as percent
 from optirank_lab.benchmark.statistics import PairedComparison, bootstrap_interval
-from optirank_lab.benchmark.tasks import SAME_PLATFORM
+from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 TIE = 1e-9  # accuracies that differ by less are the same
@@ -48,8 +48,10 @@ def interval(low: float, high: float) -> str:
 
 
 def across_platforms(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of pairs of two platforms."""
-    return rows[rows["shift"] != SAME_PLATFORM]
+    """The rows of pairs of two platforms, but for those trained on values that were
+    standardised per gene.
+    """
+    return rows[~rows["shift"].isin([SAME_PLATFORM, SCALED_REFERENCE])]
 
 
 def by_pairs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

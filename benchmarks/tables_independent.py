@@ -1,20 +1,23 @@
-"""The section of the independent test in docs/evidence.md: what is expected, and, from
-results/independent.csv, what was measured.
+"""The section of the independent test in docs: what is registered (registration.toml),
+what the sets at hand give, and, from results/independent.csv, what was measured.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
+from sklearn.metrics import roc_auc_score
 from tables import RESULTS, across_platforms, read, tissues_of
 from tables_rivals import NEAREST_MEAN, curve_of, rivals_of
-from tables_use import calibration_of, error_control_of, missing_of, with_errors
+from tables_use import error_control_of, missing_of, product_of, with_errors
 
-from optirank_lab.benchmark.rivals import ALL, PANEL, TOOLS
+from optirank_lab.benchmark.curve import PANEL, TOOLS
 from optirank_lab.benchmark.statistics import (
     FEWEST_VALUES,
     over_tissues,
@@ -22,26 +25,26 @@ from optirank_lab.benchmark.statistics import (
 )
 from optirank_lab.benchmark.tasks import SAME_PLATFORM, UNKNOWN_PLATFORM
 
+REGISTRATION = Path(__file__).with_name("registration.toml")
 BEGIN = "<!-- independent -->\n"
 END = "<!-- end of independent -->\n"
-PARTS = ("curve", "missing", "calibration", "error_control")
+PARTS = ("curve", "missing", "product", "error_control", "agreement")
 TOO_FEW_PROBLEMS = "too few problems for an interval"
 TARGET = 0.05  # error asked for
 DIGITS = 9  # of a mean that is compared with limits: rounding must not decide
 NOT_RUN = "This test has not been run yet.\n"
 RULE = (
-    "Each statistic is a mean over problems; pairs of one problem are averaged first.\n"
-    "The limits were chosen in view of the sets at hand, whose means and intervals "
-    "(Student's t over tissues) stand beside them.\n"
-    "An expectation is met if the mean lies within the limits.\n"
+    "Each value is a mean over problems; pairs of one problem are averaged first, and "
+    "problems that share samples count once.\n"
+    "Intervals are 95 %, by Student's t.\n"
 )
 
 Parts = dict[str, pd.DataFrame]
-Statistic = Callable[[Parts], pd.Series]  # one value per problem
+Statistic = Callable[[Parts], pd.Series]  # one value per problem, in points
 
 
-def panel_minus(method: str, k: str, size: str = "100") -> Statistic:
-    """The panel of some size minus a method with k genes, in points."""
+def panel_minus(method: str, k: str) -> Statistic:
+    """The panel minus a method, both with k genes."""
 
     def differences(parts: Parts) -> pd.Series:
         rows = parts["curve"]
@@ -50,92 +53,113 @@ def panel_minus(method: str, k: str, size: str = "100") -> Statistic:
         )
         if (method, k) not in wide:
             return pd.Series(dtype=float)
-        points = 100 * (wide[PANEL, size] - wide[method, k])
-        return over_tissues(points, tissues_of(rows))
+        return over_tissues(wide[PANEL, k] - wide[method, k], tissues_of(rows))
 
     return differences
 
 
-def loss_by_missing_genes(parts: Parts) -> pd.Series:
-    """Points that the panel of 100 loses without 30 % of its genes."""
+def adapted_minus_plain(parts: Parts) -> pd.Series:
+    """The panel of 100 after learning from the query, minus as it is."""
+    rows = parts["product"]
+    rows = rows[rows["asked_for"] == "100"]
+    wide = rows.pivot_table(index="pair", columns="adapted", values="balanced_accuracy")
+    return over_tissues((wide[True] - wide[False]).dropna(), tissues_of(rows))
+
+
+def half_missing(parts: Parts) -> pd.Series:
+    """The panel of 100 without half of its genes, minus the nearest class mean so."""
     rows = parts["missing"]
-    rows = rows[(rows["model"] == PANEL) & (rows["genes"] == 100)]
-    wide = rows.pivot_table(index="pair", columns="missing", values="balanced_accuracy")
-    return over_tissues(100 * (wide[0.0] - wide[0.3]), tissues_of(rows))
+    rows = rows[(rows["genes"] == 100) & (rows["missing"] == 0.5)]
+    wide = rows.pivot_table(index="pair", columns="model", values="balanced_accuracy")
+    return over_tissues(wide[PANEL] - wide[NEAREST_MEAN], tissues_of(rows))
+
+
+def agreement_auc(parts: Parts) -> pd.Series:
+    """How well agreement tells queries of the problem from those of others, by
+    problem; a query that cannot be checked is between both.
+    """
+    rows = parts["agreement"]
+    rows = rows[rows["kind"].isin(["right", "wrong"]) & (rows["size"] == 300)]
+    by_problem = {}
+    for problem, part in rows.groupby("tissue"):
+        if part["kind"].nunique() == 2:
+            agreement = part["agreement"].fillna(part["agreement"].median())
+            by_problem[problem] = roc_auc_score(part["kind"] == "right", agreement)
+    return pd.Series(by_problem, dtype=float)
+
+
+def error_of_control(parts: Parts) -> pd.Series:
+    """Share of the labels given that are wrong, where 5 % were asked for."""
+    rows = with_errors(parts["error_control"])
+    rows = rows[(rows["target"] == TARGET) & (rows["n_given"] > 0)]
+    return rows.groupby("tissue")["error"].mean()
 
 
 def calibration_error(parts: Parts) -> pd.Series:
     """Expected calibration error of the panel of 100."""
-    rows = parts["calibration"]
-    return rows[~rows["adapted"]].groupby("tissue")["calibration_error"].mean()
+    rows = parts["product"]
+    rows = rows[(rows["asked_for"] == "100") & ~rows["adapted"]]
+    return rows.groupby("tissue")["calibration_error"].mean()
 
 
-def share_kept(parts: Parts) -> pd.Series:
-    """Share of the pairs with labels on which an error of 5 % is kept."""
-    rows = with_errors(parts["error_control"])
-    given = rows[(rows["target"] == TARGET) & (rows["n_given"] > 0)]
-    return (given["error"] <= TARGET).groupby(given["tissue"]).mean()
+STATISTICS: dict[str, tuple[str, Statistic]] = {
+    "panel_100_minus_nearest_mean_100": ("curve", panel_minus(NEAREST_MEAN, "100")),
+    "panel_30_minus_nearest_mean_30": ("curve", panel_minus(NEAREST_MEAN, "30")),
+    "adapted_minus_plain": ("product", adapted_minus_plain),
+    "panel_minus_nearest_mean_half_missing": ("missing", half_missing),
+    "agreement_auc": ("agreement", agreement_auc),
+    "error_where_5_percent_was_asked": ("error_control", error_of_control),
+    "calibration_error": ("product", calibration_error),
+}
+"""By the names of registration.toml: the part of the rows, and the values of it."""
 
 
-class Expectation(NamedTuple):
-    """A statistic, and the limits that its mean over problems is expected in."""
+class Hypothesis(NamedTuple):
+    """What is said of independent data before the test is run."""
 
-    name: str
-    statistic: Statistic
-    low: float
-    high: float
-    is_share: bool = False  # else points of accuracy
+    kind: str  # primary or secondary
+    statistic: str
+    what: str
+    holds_if: str  # "low": the interval is above the limit; "mean", "mean below"
+    limit: float
+    then: str
+    otherwise: str
+
+    def holds(self, mean: float, low: float) -> bool:
+        """Whether it holds, by the mean over problems and the end of its interval."""
+        if self.holds_if == "low":
+            return low > self.limit
+        if self.holds_if == "mean":
+            return mean >= self.limit
+        return mean <= self.limit
+
+    @property
+    def condition(self) -> str:
+        """When it holds, in words."""
+        number = f"{self.limit:+g}" if self.what.endswith("points") else f"{self.limit}"
+        return {
+            "low": f"interval above {number}",
+            "mean": f"at least {number}",
+            "mean below": f"at most {number}",
+        }[self.holds_if]
 
 
-EXPECTATIONS = (
-    Expectation(
-        "panel of 100 minus regression on the ranks of all candidates, points",
-        panel_minus("LR on ranks, best t", ALL),
-        0,
-        8,
-    ),
-    Expectation(
-        "panel of 100 minus nearest class mean with all candidates, points",
-        panel_minus(NEAREST_MEAN, ALL),
-        -6,
-        6,
-    ),
-    Expectation(
-        "panel of 100 minus SingleR, points", panel_minus("SingleR", ALL), -9, 9
-    ),
-    Expectation(
-        "panel of 30 minus panel of 100, points", panel_minus(PANEL, "100", "30"), -4, 0
-    ),
-    Expectation(
-        "loss of the panel of 100 without 30 % of its genes, points",
-        loss_by_missing_genes,
-        -2,
-        2,
-    ),
-    Expectation(
-        "expected calibration error of the panel of 100",
-        calibration_error,
-        0,
-        0.13,
-        is_share=True,
-    ),
-    Expectation(
-        "share of the pairs with labels on which an error of 5 % is kept",
-        share_kept,
-        0.5,
-        1,
-        is_share=True,
-    ),
-)
-"""What is expected of independent data, in view of the intervals over the tissues at
-hand; written down before the test is run, and not changed after."""
+def hypotheses() -> list[Hypothesis]:
+    """Those of registration.toml, in order."""
+    tables = tomllib.loads(REGISTRATION.read_text("utf-8"))["hypothesis"]
+    return [
+        Hypothesis(
+            otherwise=table["else"], **{k: table[k] for k in table if k != "else"}
+        )
+        for table in tables
+    ]
 
 
 def section(path: Path = RESULTS / "independent.csv") -> dict[str, pd.DataFrame | str]:
     """Sentences and tables of the section, by what stands above them."""
     if not path.is_file():
-        words = "What we expect, written down before the test is run.\n"
-        return {words + RULE: expectations(), NOT_RUN: ""}
+        words = "What is registered, before the test is run.\n"
+        return {words + RULE: verdicts(), NOT_RUN: ""}
     first = path.read_text("utf-8").splitlines()[0]
     commit = re.search(r"\(commit (.*?)\)", first)
     rows = pd.read_csv(path, skiprows=1, dtype={"k": str}, low_memory=False)
@@ -149,7 +173,7 @@ def section(path: Path = RESULTS / "independent.csv") -> dict[str, pd.DataFrame 
     if len(across):
         tables |= measured(parts_of(across))
     else:
-        tables["No pair is across platforms, so no expectation can be judged.\n"] = ""
+        tables["No pair is across platforms, so no hypothesis can be judged.\n"] = ""
     same = rows[rows["shift"] == SAME_PLATFORM]
     if len(same):
         tables |= {
@@ -163,12 +187,12 @@ def measured(parts: Parts) -> dict[str, pd.DataFrame | str]:
     """The tables of pairs across platforms."""
     curve = parts["curve"]
     return {
-        _what_was_run(curve) + RULE: expectations(parts),
+        _what_was_run(curve) + RULE: verdicts(parts),
         "Mean over problems by number of genes:\n": _curve_table(curve),
-        "The panel of 100 genes beside each method:\n": rivals_of(curve, "problems"),
+        "The panel of 100 genes beside each method:\n": rivals_of(curve),
         "Genes missing from the query:\n": missing_of(parts["missing"]),
-        "Calibration:\n": calibration_of(parts["calibration"], "problems"),
-        "Error control:\n": error_control_of(parts["error_control"], "problems"),
+        "Models as `train` makes them:\n": product_of(parts["product"]),
+        "Error control:\n": error_control_of(parts["error_control"]),
     }
 
 
@@ -185,12 +209,19 @@ def _curve_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def parts_of(rows: pd.DataFrame) -> Parts:
-    """The rows of each part, without the columns of others."""
+    """The rows of each part, without the columns of others.
+
+    Problems that share samples are one group, which stands in the place of a problem.
+    """
+    rows = rows.assign(tissue=rows.get("group", rows["tissue"]).fillna(rows["tissue"]))
     parts = {
         name: rows[rows["part"] == name].dropna(axis=1, how="all") for name in PARTS
     }
-    adapted = parts["calibration"]["adapted"].astype(str) == "True"
-    return parts | {"calibration": parts["calibration"].assign(adapted=adapted)}
+    product = parts["product"]
+    adapted = product["adapted"].astype(str) == "True"
+    asked_for = product["asked_for"].astype(str)
+    parts["product"] = product.assign(adapted=adapted, asked_for=asked_for)
+    return parts
 
 
 def _what_was_run(curve: pd.DataFrame) -> str:
@@ -217,41 +248,54 @@ def _what_was_run(curve: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def expectations(parts: Parts | None = None) -> pd.DataFrame:
-    """What is expected and what the sets at hand gave; where the test was run, what it
-    gave, and whether the expectation is met.
+def verdicts(parts: Parts | None = None) -> pd.DataFrame:
+    """What is registered and what the sets at hand gave; where the test was run, what
+    it gave, whether the hypothesis holds, and what follows.
     """
     at_hand = {name: across_platforms(read(name)) for name in PARTS}
     records = []
-    for expectation in EXPECTATIONS:
-        limits = (expectation.low, expectation.high)
+    for hypothesis in hypotheses():
         record = {
-            "mean over problems": expectation.name,
-            "expected": f"{expectation.low:g} to {expectation.high:g}",
-            "sets at hand": _mean_with_interval(expectation, at_hand),
+            "hypothesis": f"{hypothesis.what} ({hypothesis.kind})",
+            "holds if": hypothesis.condition,
+            "sets at hand": _mean_with_interval(hypothesis, at_hand)[0],
         }
-        if parts is not None:
-            mean = round(expectation.statistic(parts).mean(), DIGITS)
-            met = "met" if limits[0] <= mean <= limits[1] else "not met"
-            record["measured"] = _mean_with_interval(expectation, parts)
-            record["verdict"] = "–" if pd.isna(mean) else met
+        if parts is None:
+            record |= {"if so": hypothesis.then, "if not": hypothesis.otherwise}
+        else:
+            text, mean, low = _mean_with_interval(hypothesis, parts)
+            holds = hypothesis.holds(round(mean, DIGITS), round(low, DIGITS))
+            follows = hypothesis.then if holds else hypothesis.otherwise
+            judged = not np.isnan(low if hypothesis.holds_if == "low" else mean)
+            record["measured"] = text
+            record["verdict"] = (
+                ("holds" if holds else "does not hold") if judged else "–"
+            )
+            record["so"] = follows if judged else "–"
         records.append(record)
     return pd.DataFrame(records)
 
 
-def _mean_with_interval(expectation: Expectation, parts: Parts) -> str:
-    """The mean of a statistic with its interval over problems, as text."""
-    by_problem = expectation.statistic(parts)
+def _mean_with_interval(
+    hypothesis: Hypothesis, parts: Parts
+) -> tuple[str, float, float]:
+    """The mean of a statistic with its interval over problems, as text; the mean and
+    the lower end.
+    """
+    nan = float("nan")
+    part, statistic = STATISTICS[hypothesis.statistic]
+    by_problem = pd.Series(dtype=float) if parts[part].empty else statistic(parts)
     if by_problem.empty:
-        return "not measured"
-    number = "{:.3f}" if expectation.is_share else "{:+.1f}"
-    mean = number.format(by_problem.mean())
+        return "not measured", nan, nan
+    in_points = hypothesis.what.endswith("points")
+    by_problem = by_problem * (100 if in_points else 1)
+    number = "{:+.1f}" if in_points else "{:.3f}"
+    mean = float(by_problem.mean())
     if len(by_problem) < FEWEST_VALUES:
-        return f"{mean} ({TOO_FEW_PROBLEMS})"
-    limits = t_interval(by_problem)
-    if expectation.is_share:
-        limits = (max(0.0, limits[0]), min(1.0, limits[1]))
-    return f"{mean} ({' to '.join(map(number.format, limits))})"
+        return f"{number.format(mean)} ({TOO_FEW_PROBLEMS})", mean, nan
+    low, high = t_interval(by_problem)
+    ends = " to ".join(number.format(end) for end in (low, high))
+    return f"{number.format(mean)} ({ends})", mean, low
 
 
 def pair_table(rows: pd.DataFrame) -> pd.DataFrame:

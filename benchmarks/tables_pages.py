@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from tables import number, percent, read
 
-from optirank_lab.benchmark.rivals import ALL, PANEL
+from optirank_lab.benchmark.curve import ALL, PANEL
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
 
 RATIOS = "nki_er"  # the breast set of log ratios

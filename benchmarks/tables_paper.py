@@ -4,9 +4,16 @@ the task.
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
-from tables import RESULTS, percent, read, table
+from tables import RESULTS, number, p_value, percent, read, table
 
+from optirank_lab.benchmark.statistics import (
+    FEWEST_VALUES,
+    paired_tests,
+    t_interval,
+)
+from optirank_lab.benchmark.synthetic import PUBLISHED
 from optirank_lab.data.paper import (
     ACCURACY,
     ACCURACY_TABLES,
@@ -20,8 +27,8 @@ from optirank_lab.data.paper import (
 
 PAPER = "paper"
 NONE = "–"  # what was not measured
-STAND_INS = "paper_stand_ins"  # of results/, as the next
-SYNTHETIC = "paper_synthetic"
+RULE_OF_POINT = "best"  # the paper's for synthetic data
+INSTANCE = ["problem", "part", "split"]  # what classifiers are compared on
 
 
 @table
@@ -34,6 +41,37 @@ def paper_tasks() -> pd.DataFrame:
 def paper_sources() -> pd.DataFrame:
     """Balanced accuracy (%) with one of two sources, and with both."""
     return _accuracies(["single", "multi"])
+
+
+@table
+def paper_pairs() -> pd.DataFrame:
+    """optirank against each other classifier on the stand-ins.
+
+    The share of problems and splits on which it is better, the p of the paired t-test,
+    and + or - where it is significantly better or worse.
+    """
+    rows = _own()
+    if rows.empty:
+        return pd.DataFrame({"stand-in": [NONE, NONE]})
+    tests = paired_tests(rows.assign(group=rows["scenario"]))
+    tests = tests[tests["row"] == "optirank"]
+    records = []
+    for (scenario, task), part in tests.groupby(["group", "task"], sort=False):
+        record = {"stand-in": f"{task}{_SOURCES[str(scenario)]}"}
+        record |= {str(row["column"]): _paired(row) for row in part.to_dict("records")}
+        records.append(record | {"instances": str(part["pairs"].max())})
+    return pd.DataFrame(records).fillna(NONE)
+
+
+_SOURCES = {"": "", "single": ", one source", "multi": ", two sources"}
+
+
+def _paired(row: dict) -> str:
+    """A comparison as text: how often better, p, and the sign where it is clear."""
+    if row["pairs"] < FEWEST_VALUES:
+        return f"{percent(row['better'])} % (too few)"
+    sign = {1: " **+**", -1: " **-**", 0: ""}[row["sign"]]
+    return f"{100 * row['better']:.0f} %, p {p_value(row['p_value'])}{sign}"
 
 
 @table
@@ -53,11 +91,19 @@ def paper_genes() -> pd.DataFrame:
             f"sparsest (%): {name}": cells.loc[SPARSEST, name] for name in columns
         }
         records.append(record)
-        scenario = "multi" if keys[1] else ""
-        for name, own in _stand_ins(str(keys[0]), scenario).items():
-            genes = own["n_genes"].map("{:.0f}".format).reindex(columns).fillna(NONE)
-            cells = {f"genes: {column}": genes[column] for column in columns}
-            records.append({"task": task, "whose": name, **cells})
+        for name, own in _stand_ins(str(keys[0]), "multi" if keys[1] else "").items():
+            genes = own.pivot_table(
+                index=INSTANCE, columns="classifier", values="n_genes"
+            )
+            genes = genes[[column for column in columns if column in genes]]
+            fewest = genes.le(genes.min(axis=1), axis=0).mean()
+            record = {"task": task, "whose": name}
+            record |= {f"genes: {key}": f"{n:.0f}" for key, n in genes.mean().items()}
+            record |= {
+                f"sparsest (%): {key}": f"{100 * share:.0f}"
+                for key, share in fewest.items()
+            }
+            records.append(record)
     return pd.DataFrame(records).fillna(NONE)
 
 
@@ -72,10 +118,44 @@ def paper_seconds() -> pd.DataFrame:
         texts = map(printed, part["value"], part["plus_minus"])
         cells = dict(zip(part["classifier"], texts, strict=True))
         records.append({"task": str(task), "whose": PAPER, **cells})
-        for name, own in _stand_ins(str(task), "single").items():
-            seconds = own["fit_seconds"].map("{:.2g}".format).reindex(columns)
-            records.append({"task": str(task), "whose": name} | seconds.to_dict())
+    own = _read("paper_seconds")
+    if len(own):
+        size = f"{own['n_train'].median():.0f} x {own['n_features'].max()}"
+        seconds = own.groupby("classifier")["seconds"]
+        texts = {
+            str(name): f"{of_name.mean():.2g} ± {of_name.sem():.1g}"
+            for name, of_name in seconds
+            if name in columns
+        }
+        task = f"{own['task'].iloc[0]} ({size})"
+        records.append({"task": task, "whose": "ours", **texts})
     return pd.DataFrame(records).fillna(NONE)
+
+
+@table
+def synthetic() -> pd.DataFrame:
+    """The synthetic data with and without the shift, with weaker penalties too."""
+    words = {
+        "lr": "lr (values)",
+        "rank-lr": "rank-lr (fixed reference set: all genes)",
+        "optirank": "optirank (learned reference set)",
+        "panel": "panel, best validation size",
+        "oracle": "true reference set",
+    }
+    rows = _read("synthetic").query("rule == @RULE_OF_POINT")
+    records = []
+    for name, text in words.items():
+        of_name = rows[rows["classifier"] == name].set_index("data_set")
+        still, shifted = (
+            of_name.loc[of_name["experiment"] == experiment, "balanced_accuracy"]
+            for experiment in ("still", "weaker")
+        )
+        lost = (still - shifted).dropna()
+        if len(lost):
+            cells = {"tau = 0": still, "tau = 0.2": shifted, "lost to the shift": lost}
+            means = {key: _mean(values) for key, values in cells.items()}
+            records.append({"method": text, **means})
+    return pd.DataFrame(records)
 
 
 @table
@@ -90,38 +170,113 @@ def paper_synthetic() -> pd.DataFrame:
             of_task["measure"], of_task["classifier"], strict=True
         )
     ]
-    records = [{"whose": PAPER, **dict(zip(names, texts, strict=True))}]
-    if not (RESULTS / f"{SYNTHETIC}.csv").is_file():
-        return pd.DataFrame(records)
-    own = read(SYNTHETIC)
+    code = PUBLISHED["published code"]
+    records = [
+        {"whose": PAPER, **dict(zip(names, texts, strict=True))},
+        {"whose": "published code, four data sets", **code},
+    ]
     words = {
-        PAPER: "ours, the penalties of the paper",
-        "weaker": "ours, weaker penalties too (1e-5, 1e-6)",
+        "folded": "ours, weights from a folded normal distribution",
+        "normal": "ours, weights as printed",
+        "weaker": "ours, folded, weaker penalties too (1e-5, 1e-6)",
     }
-    for grid, text in words.items():
-        part = own[own["grid"] == grid]
-        accuracy = part["balanced_accuracy"]
-        record = {
-            "whose": text,
-            **(_values_and_ranks() if grid != PAPER else {}),
-            "optirank": f"{percent(accuracy.mean())} ± {percent(accuracy.std())}",
-            "cosine": f"{part['cosine'].mean():.2f} ± {part['cosine'].std():.2f}",
-        }
-        records.append(record)
+    own = default_point()
+    for experiment, text in words.items():
+        part = own[(own["experiment"] == experiment) & (own["rule"] == RULE_OF_POINT)]
+        if len(part):
+            records.append({"whose": text, **_means(part)})
+    search = _read("default_search")
+    if len(search):
+        search = search.assign(classifier="optirank")
+        cells = _means(search)
+        cells["cosine"] = _mean(search["cosine"], shown=_plain)
+        text = f"`OptirankClassifierCV()`, {len(search)} data sets"
+        records.append({"whose": text, **cells})
     return pd.DataFrame(records).fillna(NONE)
 
 
-def _values_and_ranks() -> dict[str, str]:
-    """lr and rank-lr at the default point, which choose among the weaker penalties."""
-    rows = read("synthetic")
-    rows = rows[rows["tau"] == 0.2]
-    texts = {}
-    for name in ("lr", "rank-lr"):
-        scores = rows.loc[
-            rows["method"].str.startswith(f"{name} ("), "balanced_accuracy"
-        ]
-        texts[name] = f"{percent(scores.mean())} ± {percent(scores.std())}"
-    return texts
+def default_point() -> pd.DataFrame:
+    """The rows of the synthetic study at the default point."""
+    rows = _read("synthetic")
+    return rows.query("n_genes == 50 and n_perturbed == 40 and tau == 0.2")
+
+
+def _means(rows: pd.DataFrame) -> dict[str, str]:
+    """Means over data sets with their intervals, and the cosine of optirank."""
+    cells = {
+        str(name): _mean(of_name["balanced_accuracy"])
+        for name, of_name in rows.groupby("classifier", sort=False)
+    }
+    cosines = rows.loc[rows["classifier"] == "optirank", "cosine"]
+    if "oracle" in cells:
+        cells["true reference set"] = cells.pop("oracle")
+    n_sets = rows["data_set"].nunique()
+    return cells | {"cosine": _mean(cosines, shown=_plain), "data sets": str(n_sets)}
+
+
+def _plain(value: float) -> str:
+    return f"{value:.2f}"
+
+
+def _mean(values: pd.Series, shown=percent) -> str:
+    """A mean with its 95 % interval, where there are enough values."""
+    low, high = t_interval(values)
+    text = shown(float(values.mean()))
+    return text if np.isnan(low) else f"{text} ({shown(low)} to {shown(high)})"
+
+
+@number
+def weights_lr() -> str:
+    """Points by which lr is better with folded weights."""
+    return _by_weights("lr")
+
+
+@number
+def weights_rank_lr() -> str:
+    """Points by which rank-lr is better with folded weights."""
+    return _by_weights("rank-lr")
+
+
+@number
+def weights_spread() -> str:
+    """Standard deviation of lr over data sets, in points."""
+    rows = default_point().query("experiment == 'folded' and rule == @RULE_OF_POINT")
+    return percent(rows.loc[rows["classifier"] == "lr", "balanced_accuracy"].std())
+
+
+def _by_weights(classifier: str) -> str:
+    """Accuracy with folded minus that with printed weights, on the same samples."""
+    rows = default_point().query("rule == @RULE_OF_POINT")
+    rows = rows[rows["classifier"] == classifier]
+    wide = rows.pivot(
+        index="data_set", columns="experiment", values="balanced_accuracy"
+    )
+    gap = (wide["folded"] - wide["normal"]).dropna()
+    low, high = t_interval(gap)
+    return f"{100 * gap.mean():+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+
+
+@table
+def paper_cosine() -> pd.DataFrame:
+    """The cosine of the learned to the true reference set along d and d_P."""
+    rows = _read("synthetic")
+    if rows.empty:
+        return pd.DataFrame({"point": []})
+    rows = rows.query("experiment == 'folded' and rule == @RULE_OF_POINT")
+    rows = rows[(rows["classifier"] == "optirank") & (rows["tau"] == 0.2)]
+    records = []
+    for (d, d_p), part in rows.groupby(["n_genes", "n_perturbed"]):
+        if d == 50 or d_p == 40:
+            records.append(
+                {
+                    "d": str(d),
+                    "d_P": str(d_p),
+                    "cosine": _mean(part["cosine"], shown=_plain),
+                    "optirank": _mean(part["balanced_accuracy"]),
+                    "data sets": str(part["data_set"].nunique()),
+                }
+            )
+    return pd.DataFrame(records)
 
 
 def _accuracies(scenarios: list[str]) -> pd.DataFrame:
@@ -141,26 +296,46 @@ def _accuracies(scenarios: list[str]) -> pd.DataFrame:
         ordered = {name: cells.get(name, NONE) for name in columns}
         records.append({**place, "whose": PAPER, **ordered})
         for name, own in _stand_ins(str(keys[0]), str(keys[1])).items():
-            ours = {
-                column: _with_error(own.loc[column]) if column in own.index else NONE
-                for column in columns
-            }
-            records.append({**place, "whose": name, **ours})
-    return pd.DataFrame(records)
+            shown = own[own["classifier"].isin(columns)]
+            records.append({**place, "whose": name, **accuracy_cells(shown)})
+    return pd.DataFrame(records).fillna(NONE)
+
+
+def accuracy_cells(rows: pd.DataFrame) -> dict[str, str]:
+    """Means with standard errors by classifier; bold as in the paper: not
+    significantly worse than the best, by its paired t-test.
+    """
+    means = rows.groupby("classifier", sort=False)["test"].mean()
+    tests = paired_tests(rows.assign(group="", task=""))
+    best = means.idxmax()
+    worse = tests[(tests["column"] == best) & (tests["sign"] < 0)]
+    cells = {}
+    for name, mean in means.items():
+        scores = rows.loc[rows["classifier"] == name, "test"]
+        few = len(scores) < FEWEST_VALUES
+        plus_minus = "" if few else percent(scores.sem())
+        bold = "" if few or name in set(worse["row"]) else "yes"
+        cells[str(name)] = printed(percent(mean), plus_minus, bold)
+    return cells
 
 
 def _stand_ins(task: str, scenario: str) -> dict[str, pd.DataFrame]:
-    """Our rows of the stand-ins of a task, by classifier; none where there are none."""
-    if not (RESULTS / f"{STAND_INS}.csv").is_file():
-        return {}
-    rows = read(STAND_INS).fillna({"scenario": ""})
+    """Our rows of the stand-ins of a task; none where there are none."""
+    rows = _own()
     own = rows[(rows["stands_for"] == task) & (rows["scenario"] == scenario)]
-    return {
-        f"ours, {name}": part.set_index("classifier")
-        for name, part in own.groupby("task", sort=False)
-    }
+    return {f"ours, {name}": part for name, part in own.groupby("task", sort=False)}
 
 
-def _with_error(row: pd.Series) -> str:
-    """A mean with its standard error, in percent."""
-    return f"{percent(row['balanced_accuracy'])} ± {percent(row['standard_error'])}"
+def _own() -> pd.DataFrame:
+    """All our rows of stand-ins."""
+    rows = _read("paper_stand_ins")
+    if rows.empty:
+        return pd.DataFrame(columns=pd.Index(["stands_for", "scenario", "task"]))
+    return rows.fillna({"scenario": "", "problem": ""})
+
+
+def _read(name: str) -> pd.DataFrame:
+    """A CSV of results/, empty where it is not there yet."""
+    if not (RESULTS / f"{name}.csv").is_file():
+        return pd.DataFrame()
+    return read(name)

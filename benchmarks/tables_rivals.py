@@ -19,7 +19,7 @@ from tables import (
     tissues_of,
 )
 
-from optirank_lab.benchmark.rivals import ALL, METHODS, PANEL, TOOLS
+from optirank_lab.benchmark.curve import ALL, METHODS, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import compare, over_tissues
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
 from optirank_lab.data.registry import registry

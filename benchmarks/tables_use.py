@@ -278,16 +278,6 @@ def small() -> pd.DataFrame:
 
 
 @table
-def synthetic() -> pd.DataFrame:
-    """The synthetic data with and without the shift."""
-    rows = read("synthetic")
-    wide, mean = with_spread(rows, "method", "tau")
-    wide.columns = [f"tau = {tau:g}" for tau in wide.columns]
-    wide["lost to the shift"] = (mean[0.0] - mean[0.2]).map(percent)
-    return as_text(wide.loc[rows["method"].unique()], "method")
-
-
-@table
 def sources() -> pd.DataFrame:
     """Several sources in one training, by what is added to the samples of a source."""
     groups = read("sources").groupby("added", sort=False)

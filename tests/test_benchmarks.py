@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-HELPERS = {"timing", "studies", "tables", "model_rivals"}
+HELPERS = {"timing", "studies", "tables", "model_rivals", "model_levels"}
 HELPERS |= {path.stem for path in FOLDER.glob("tables_*.py")}
 ALL = {
     "run",
@@ -21,6 +21,7 @@ ALL = {
     "draw_curve",
     "draw_sweeps",
     "make_models",
+    "make_ontology",
     "make_peers",
 }  # run the others, or write elsewhere
 STUDIES = sorted(

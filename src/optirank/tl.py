@@ -382,6 +382,7 @@ def explain(
     adapt: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
+    sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
     drop_classes: bool = False,
     homologs: Homologs = None,
@@ -397,7 +398,7 @@ def explain(
     adata, model : as in :func:`annotate`
     sample : str, optional
         Name of the sample; not needed where there is one alone, as in ``adata[3]``.
-    adapt, target_error, threshold, unknown_rate, drop_classes, homologs
+    adapt, target_error, threshold, sensitivity, unknown_rate, drop_classes, homologs
         As in :func:`annotate`.
     layer, use_raw, gene_column, table
         As in :func:`train`.
@@ -418,6 +419,7 @@ def explain(
         adapt=adapt,
         target_error=target_error,
         threshold=threshold,
+        sensitivity=sensitivity,
         unknown_rate=unknown_rate,
         drop_classes=drop_classes,
         homologs=homologs,

@@ -115,3 +115,16 @@ def test_the_seed_decides_everything():
 def test_bad_values_are_named_with_the_remedy(bad, error, message):
     with pytest.raises(error, match=message):
         make_unstable_ranks(random_state=0, **bad)
+
+
+def test_weights_are_of_the_folded_normal_distribution_or_as_printed():
+    folded = make_unstable_ranks(400, random_state=1)
+    printed = make_unstable_ranks(400, weights="normal", random_state=1)
+    stable = folded.reference
+    np.testing.assert_array_equal(folded.X, printed.X)
+    sizes = np.abs(folded.coef[stable])
+    assert sizes.max() / sizes.min() < 5  # |N| + 1: none is near zero
+    of_print = np.abs(printed.coef[stable])
+    assert of_print.max() / of_print.min() > sizes.max() / sizes.min()
+    with pytest.raises(ValueError, match="weights='other': use 'folded' or 'normal'"):
+        make_unstable_ranks(weights="other")

@@ -112,9 +112,9 @@ def test_a_format_that_says_what_it_is_is_read_without_options(
 
 def test_annotations_of_gct_and_geo_are_those_of_the_samples(tmp_path):
     gct = read_expression(written(tmp_path, "x.gct", GCT3), label="er")
-    assert gct.labels("er").tolist() == ["positive", "negative"]
+    assert gct.obs["er"].tolist() == ["positive", "negative"]
     geo = read_expression(written(tmp_path, "x.txt", SERIES), label="er")
-    assert geo.labels("er").tolist() == ["positive", "negative"]
+    assert geo.obs["er"].tolist() == ["positive", "negative"]
     assert geo.obs["title"].tolist() == ["tumour 1", "tumour 2"]
 
 
@@ -208,7 +208,7 @@ def test_tables_of_a_windows_spreadsheet_are_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes("s,centre,A\nx,Köln,1\ny,Zürich,2\n".encode("cp1252"))
     read = read_expression(path, genes_in="columns", label="centre")
-    assert read.labels("centre").tolist() == ["Köln", "Zürich"]
+    assert read.obs["centre"].tolist() == ["Köln", "Zürich"]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_number_that_stands_for_missing_values_is_named(code, whole, tmp_path)
     ):
         read_expression(tmp_path / "t.csv", genes_in="columns")
     read = read_expression(tmp_path / "t.csv", genes_in="columns", drop_missing=True)
-    assert read.n_genes == 28
+    assert read.n_vars == 28
     whole = read_expression(tmp_path / "t.csv", genes_in="columns", any_scale=True)
     np.testing.assert_array_equal(whole.X, frame)
 

@@ -15,7 +15,7 @@ from optirank.panel.agreement import (
     every_so_many,
     further_genes,
 )
-from optirank.panel.sources import first_look, fold_matrix
+from optirank.panel.sources import first_look, fold_matrix, keys_of_names
 
 
 def ranks(values):
@@ -135,7 +135,9 @@ def test_genes_without_a_difference_agree_with_nothing():
 
 def test_further_genes_are_those_that_tell_classes_outside_the_panel():
     X, codes = samples(8, n=300, d=200)
-    sums, _, _ = first_look(functools.partial(fold_matrix, X), codes, 3, 200)
+    sums, *_ = first_look(
+        functools.partial(fold_matrix, X), codes, 3, keys_of_names(range(200))
+    )
     panel = sums.best_genes(30)
     genes = further_genes(sums, panel, 60)
     assert len(genes) == 60
@@ -145,7 +147,9 @@ def test_further_genes_are_those_that_tell_classes_outside_the_panel():
 
 def test_data_of_an_assay_have_no_further_genes():
     X, codes = samples(9, d=80)
-    sums, _, _ = first_look(functools.partial(fold_matrix, X), codes, 3, 80)
+    sums, *_ = first_look(
+        functools.partial(fold_matrix, X), codes, 3, keys_of_names(range(80))
+    )
     panel = np.arange(80 - FEWEST_GENES + 1)
     assert not len(further_genes(sums, panel))
 
@@ -155,7 +159,9 @@ def test_genes_that_tell_no_class_check_nothing():
     rng = np.random.default_rng(0)
     for column in range(40, 600):
         X[:, column] = rng.permutation(X[:, column])
-    sums, _, _ = first_look(functools.partial(fold_matrix, X), codes, 3, 600)
+    sums, *_ = first_look(
+        functools.partial(fold_matrix, X), codes, 3, keys_of_names(range(600))
+    )
     assert not len(further_genes(sums, np.arange(20)))
 
 

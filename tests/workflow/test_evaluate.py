@@ -112,7 +112,7 @@ def test_classes_of_other_names_are_mapped(model, query):
 
 def test_names_that_look_alike_are_named_with_the_option_that_joins_them(model, query):
     labels = query.obs[LABEL].astype(str).replace("b cell", "Cell_B")
-    data = replace(query, obs=query.obs.assign(**{LABEL: labels}))
+    data = changed(query, obs=query.obs.assign(**{LABEL: labels}))
     done = evaluate_profiles(data, model, LABEL)
     n_classes = len(model.classes)
     over = f"over {n_classes - 1} of {n_classes} classes"

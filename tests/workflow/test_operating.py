@@ -31,7 +31,7 @@ def patients(n_samples, seed):
 
 @functools.cache
 def trained():
-    return tl.train(patients(400, 0), "state", verbose=False, n_jobs=1)
+    return tl.train(patients(400, 0), "state", verbose=False, n_jobs=1).model
 
 
 @pytest.mark.parametrize("name", ["sick", "well"])

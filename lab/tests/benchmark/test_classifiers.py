@@ -27,6 +27,7 @@ SIZES |= {
     "centroid": 1,
 }
 SIZES |= {"lr-l1": 1}
+OF_THE_CURVE = ["lr-ranks-largest", "optirank-cv", "lr-log-cv", "lr-z"]
 PEERS = ["CellTypist", "SingleR", "pySingleCellNet"]
 SMALL = {"SCN": {"random_state": 0}, "rf": {"random_state": 0}}
 
@@ -44,7 +45,7 @@ def counts():
 def test_all_are_there_with_the_papers_grids():
     for name, size in SIZES.items():
         assert get(name).n_settings(PAPER, whole=False) == size
-    assert CLASSIFIERS.keys() - SIZES == {"panel", *PEERS}
+    assert CLASSIFIERS.keys() - SIZES == {"panel", *PEERS, *OF_THE_CURVE}
 
 
 def test_an_unknown_name_is_refused():

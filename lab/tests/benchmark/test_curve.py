@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,18 +12,32 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from benchmark_cases import write_sets
 from fake_peers import GOOD, RAISES, make_peer
-from optirank_lab.benchmark import curve, rivals
-from optirank_lab.benchmark.rivals import METHODS
+from optirank_lab.benchmark import curve, engine, rivals
+from optirank_lab.benchmark.curve import METHODS
+from optirank_lab.benchmark.designs import CURVE, QUICK, RealTasks
+from optirank_lab.benchmark.results import Storage
 from optirank_lab.benchmark.tasks import find_pairs
+
+
+def run(folder, pairs, out, pythons=None, **options):
+    """The table of some pairs, and of what the folder ``out`` holds already."""
+    pythons = pythons or {}
+    source = RealTasks(folder, pairs)
+    storage = Storage(out)
+    plan = curve.plan(source, storage, pythons)
+    with storage.open(CURVE, source.seed):
+        failed = engine.run(plan, curve.work(source, pythons), storage, **options)
+    assert not failed
+    return curve.table(storage, pairs)
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """The table of two pairs, with its folder of sets and its CSV."""
     folder = write_sets(tmp_path_factory.mktemp("sets"))
-    out = tmp_path_factory.mktemp("out") / "new" / "curve.csv"
+    out = tmp_path_factory.mktemp("out") / "new"
     pairs = find_pairs(folder)[0][:2]
-    return curve.run(folder, pairs, out), folder, pairs, out
+    return run(folder, pairs, out), folder, pairs, out
 
 
 def test_every_method_has_every_size(study):
@@ -66,7 +82,7 @@ def test_coordinates_in_the_span_of_the_samples_give_the_same_labels():
     grid = {"C": rivals.PENALTIES_OF_LOG_VALUES}
     search = GridSearchCV(model, grid, scoring="balanced_accuracy", cv=folds)
     expected = search.fit(X, y).predict(new)
-    found = rivals._labels_of_tuned_lr(X, new, y)
+    found = rivals.TunedLogisticRegression().fit(X, y).predict(new)
     assert (found == expected).mean() > 0.95  # up to the tolerance of the solver
 
 
@@ -79,15 +95,15 @@ def test_a_tool_takes_part_where_it_has_a_python_and_a_failure_says_why(
     study, tmp_path
 ):
     table, folder, pairs, out = study
-    mine = tmp_path / "curve.csv"
-    mine.write_bytes(out.read_bytes())
+    mine = tmp_path / "mine"
+    shutil.copytree(out, mine)
     broken = {"singler": str(make_peer(tmp_path / "a", "singler", RAISES))}
-    failed = curve.run(folder, pairs[:1], mine, pythons=broken)
+    failed = run(folder, pairs[:1], mine, broken)
     row = failed[failed["method"] == "SingleR"].iloc[0]
     assert np.isnan(row["balanced_accuracy"])
     assert row["note"] == "ValueError: bad values"
     good = {"singler": str(make_peer(tmp_path / "b", "singler", GOOD))}
-    again = curve.run(folder, pairs[:1], mine, pythons=good)
+    again = run(folder, pairs[:1], mine, good)
     row = again[again["method"] == "SingleR"]
     assert len(row) == 1
     assert row.iloc[0]["balanced_accuracy"] > 0.8
@@ -95,28 +111,38 @@ def test_a_tool_takes_part_where_it_has_a_python_and_a_failure_says_why(
     others = again[again["method"] != "SingleR"].reset_index(drop=True)
     own = table[table["pair"] == pairs[0].name].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, own, check_dtype=False)
+    kept = curve.with_rows_of(own, again)
+    pd.testing.assert_frame_equal(
+        kept.reset_index(drop=True), again.reset_index(drop=True), check_dtype=False
+    )
 
 
-def test_the_csv_says_how_it_was_made_and_finished_pairs_are_kept(study, monkeypatch):
+def test_the_csv_says_how_it_was_made_and_finished_pairs_are_kept(study, tmp_path):
     table, folder, pairs, out = study
-    first = out.read_text().splitlines()[0]
+    curve.write(table, tmp_path / "curve.csv")
+    first = (tmp_path / "curve.csv").read_text().splitlines()[0]
     assert first.startswith("# optirank-lab benchmark curve; optirank ")
     assert "scikit-learn" in first
-    pd.testing.assert_frame_equal(curve.read(out), table)
-    monkeypatch.setattr(curve, "evaluate", None)  # would fail if it were called
-    pd.testing.assert_frame_equal(curve.run(folder, pairs, out), table)
+    read = curve.read(tmp_path / "curve.csv")
+    pd.testing.assert_frame_equal(read, table, check_dtype=False)
+    stored: list[bool] = []
+    again = run(folder, pairs, out, progress=lambda _, known: stored.append(known))
+    assert stored
+    assert all(stored)
+    pd.testing.assert_frame_equal(again, table)
 
 
-def test_a_file_of_something_else_is_refused(study, tmp_path):
+def test_results_of_something_else_are_refused(study, tmp_path):
     mine = tmp_path / "mine.csv"
     mine.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="is not a table of this study"):
-        curve.run(study[1], study[2], mine)
-    assert mine.read_text() == "a,b\n1,2\n"
+        curve.read(mine)
+    with pytest.raises(ValueError, match="holds results of other settings"):
+        Storage(study[3]).check(QUICK, 0)
 
 
-def test_the_figure_shows_means_over_tissues(study):
-    table, _, _, out = study
+def test_the_figure_shows_means_over_tissues(study, tmp_path):
+    table, *_ = study
     more = table.assign(pair=table["pair"] + " again", balanced_accuracy=0.5)
     joined = pd.concat([table.assign(tissue=table["pair"]), more.assign(tissue="x")])
     means = curve.means(joined)
@@ -125,7 +151,7 @@ def test_the_figure_shows_means_over_tissues(study):
     expected = (own["balanced_accuracy"].sum() + 0.5) / (len(own) + 1)
     assert row["mean"] == pytest.approx(expected)
     assert np.isnan(row["low"])  # of three tissues
-    assert curve.draw(table, out).read_bytes().startswith(b"\x89PNG")
+    assert curve.draw(table, tmp_path / "curve.csv").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_size_of_a_panel_is_judged_on_tissues_that_did_not_choose_it(

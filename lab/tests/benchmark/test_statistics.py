@@ -187,6 +187,8 @@ def test_pairs_of_a_test_are_problems_and_splits():
     found = paired_tests(rows).set_index(["row", "column"])
     assert found.loc[("optirank", "lr"), ["pairs", "sign"]].tolist() == [4, 1]
     assert found.loc[("lr", "optirank"), "sign"] == -1
+    assert found.loc[("optirank", "lr"), "better"] == 1.0
+    assert found.loc[("lr", "optirank"), "better"] == 0.0
     assert task_means(rows).loc["t", "lr"] == pytest.approx(0.5525)
     assert list(task_means(rows).columns) == ["optirank", "lr"]
 

@@ -8,7 +8,7 @@ import pytest
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
 from optirank.io.reading import write_h5ad
 from optirank_lab.benchmark.splits import make_splits
-from optirank_lab.benchmark.tasks import built_in, choose, find_pairs
+from optirank_lab.benchmark.tasks import built_in, choose, find_pairs, paper_tasks
 from optirank_lab.data.registry import harmonise
 
 
@@ -131,3 +131,18 @@ def test_labels_may_be_in_another_column(tmp_path):
     pairs, problems = find_pairs(tmp_path, "subtype")
     assert problems == {}
     assert {task.label for task in pairs} == {"subtype"}
+
+
+def test_every_task_of_the_paper_has_a_stand_in_of_its_shift_and_scheme():
+    tasks = {task.name: task for task in built_in()}
+    stand_ins = {task.stands_for: task for task in tasks.values() if task.stands_for}
+    of_paper = {name: task for name, task in tasks.items() if task.paper}
+    assert stand_ins.keys() == of_paper.keys()
+    assert len(of_paper) == 14
+    for name, task in of_paper.items():
+        other = stand_ins[name]
+        assert (other.shift, other.scenarios) == (task.shift, task.scenarios)
+        assert bool(other.models_of) == bool(task.models_of)
+        if not task.models_of:
+            assert other.scheme == task.scheme
+    assert {*paper_tasks()} == {*of_paper.values(), *stand_ins.values()}

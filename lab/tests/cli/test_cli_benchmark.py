@@ -84,6 +84,28 @@ def test_built_in_tasks_run_resume_and_are_reported_again(tmp_path):
     assert (out / "report-best" / "report.html").is_file()
 
 
+def test_run_paper_is_the_papers_tasks_and_their_stand_ins(sets, tmp_path):
+    """Two of the four sets of a stand-in's shape are there: what can be run is run."""
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    for number, name in enumerate(("nci60_p53", "baron_h1", "segerstolpe_1000g")):
+        (folder / f"{name}.h5ad").write_bytes(
+            (sets / f"{(FIRST, SECOND, THIRD)[number]}.h5ad").read_bytes()
+        )
+    run = ("run", "paper", "--quick", "--data", folder, "--jobs", 1)
+    done = benchmark(*run, "--classifiers", "lr", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert set(scores(tmp_path / "out")["task"]) == {
+        "nci60_p53",
+        "baron_h1-segerstolpe_1000g",
+    }
+    tests = pd.read_csv(tmp_path / "out" / "report" / "tables" / "tests.csv")
+    assert "better" in tests
+    refused = benchmark(*run, "--tasks", "TCGA", "--out", tmp_path / "other")
+    assert refused.returncode == BAD_INPUT
+    assert "run paper has its own tasks" in refused.stderr
+
+
 def test_the_pairs_of_ones_own_folder_are_run_whole(tmp_path):
     sets, out = write_sets(tmp_path / "sets"), tmp_path / "out"
     (sets / f"{THIRD}.h5ad").unlink()
@@ -292,13 +314,14 @@ def test_labels_in_another_column_are_used(tmp_path):
 
 
 def test_the_curve_is_written_with_its_figure(tmp_path):
-    sets, out = write_sets(tmp_path / "sets"), tmp_path / "new" / "curve.csv"
+    sets, out = write_sets(tmp_path / "sets"), tmp_path / "new"
     (sets / f"{THIRD}.h5ad").unlink()  # two pairs are left
     done = benchmark("curve", "--data", sets, "--out", out, "--jobs", 1)
     assert done.returncode == 0, done.stderr
     assert "panel" in done.stdout
-    assert out.read_text().startswith("# optirank-lab benchmark curve")
-    assert out.with_suffix(".png").is_file()
+    text = (out / "curve.csv").read_text()
+    assert text.startswith("# optirank-lab benchmark curve")
+    assert (out / "curve.png").is_file()
 
 
 @pytest.mark.slow

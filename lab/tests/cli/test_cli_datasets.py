@@ -158,17 +158,6 @@ def test_stand_ins_are_built_from_given_files_and_what_is_gone_is_told(
     assert "150 samples x 644 genes, 2 classes" in again.stdout
 
 
-def test_a_missing_extra_is_one_line(example, monkeypatch):
-    monkeypatch.setitem(sys.modules, "anndata", None)
-    done = datasets("check", "--data", example)
-    assert done.exit_code == BAD_INPUT
-    assert "pip install 'optirank[anndata]'" in done.stderr
-    assert done.stderr.count("\n") == 1
-    listed = datasets("list", "--data", example)
-    assert listed.exit_code == 0
-    assert "pip install 'optirank[anndata]'" in listed.stdout
-
-
 def test_the_real_sets_are_listed_and_pass(data_folder):
     done = datasets("check", "--data", data_folder)
     assert done.exit_code == 0, done.stdout

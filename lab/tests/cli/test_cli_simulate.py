@@ -49,7 +49,7 @@ def test_simulate_shows_the_table_and_the_report_and_refuses_other_settings(tmp_
     assert str(out / "report.html") in done.stdout.replace("\n", "")
     assert (out / "tables" / "scores.csv").is_file()
     units = {path: path.stat().st_mtime_ns for path in (out / "units").rglob("*.json")}
-    assert len(units) == 4 * 6
+    assert len(units) == 5 * 6
     again = optirank(*chosen, "--repeats", 1)
     assert again.exit_code == 0
     assert units == {

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from optirank.datasets import DataError
-from optirank_lab.data.rdata import matrix, read_rdata, texts
+from optirank_lab.data.rdata import find, matrix, read_rdata, texts
 
 INT, REAL, STR, LIST, S4, PAIRS = 13, 14, 16, 19, 25, 2
 
@@ -83,22 +83,22 @@ def test_what_r_writes_is_read(pack, tmp_path):
     path = tmp_path / "data.rda"
     path.write_bytes(pack(CONTENT))
     found = read_rdata(path)
-    assert texts(found.find("number")) == ["1", None, "2.5"]
-    assert texts(found.find("factor")) == ["high", "low", None]
+    assert texts(find(found, "number")) == ["1", None, "2.5"]
+    assert texts(find(found, "factor")) == ["high", "low", None]
     np.testing.assert_array_equal(
-        matrix(found.find("dense"))[0], [[1, 3, 5], [2, 4, 6]]
+        matrix(find(found, "dense"))[0], [[1, 3, 5], [2, 4, 6]]
     )
-    assert texts(found.find("frame/text")) == ["a", None]
-    assert texts(found.find("frame/row.names")) == ["r1", "r2"]
-    X, rows, columns = matrix(found.find("sparse"))
+    assert texts(find(found, "frame/text")) == ["a", None]
+    assert texts(find(found, "frame/row.names")) == ["r1", "r2"]
+    X, rows, columns = matrix(find(found, "sparse"))
     np.testing.assert_array_equal(X.toarray(), [[5, 0, 0], [0, 0, 7]])
     assert (rows, columns) == (["g1", "g2"], ["a", "b", "c"])
-    assert texts(found.find("space/exprs")) == ["9"]
-    assert texts(found.find("short")) == ["1", "2", "3", "4"]
+    assert texts(find(found, "space/exprs")) == ["9"]
+    assert texts(find(found, "short")) == ["1", "2", "3", "4"]
     with pytest.raises(DataError, match=r"frame has no 'other': there are .*text, n"):
-        found.find("frame/other")
+        find(found, "frame/other")
     with pytest.raises(DataError, match="no matrix"):
-        matrix(found.find("frame"))
+        matrix(find(found, "frame"))
 
 
 def test_damaged_files_are_refused_and_allocate_nothing(tmp_path):

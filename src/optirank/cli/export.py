@@ -38,12 +38,13 @@ def export(
       optirank export blood-human -o blood.html
       optirank export model.optirank --h5ad -o model.html
     """
-    with tidy(), claimed_outputs({"the page": out}, [model], force):
+    with tidy():
         from optirank.web import write_page
 
-        if out.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"{out}: a page is written as .html: use such a name")
-        write_page(model, out, h5ad=h5ad, overwrite=True)
+        with claimed_outputs({"the page": out}, [model], force):
+            if out.suffix.lower() not in (".html", ".htm"):
+                raise ValueError(f"{out}: a page is written as .html: use such a name")
+            write_page(model, out, h5ad=h5ad, overwrite=True)
         echo(
             f"{out}: a page of {out.stat().st_size / 1e3:.0f} kB; open it in a browser"
         )

@@ -14,6 +14,12 @@ from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
+WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "folded": np.abs,
+    "normal": np.asarray,
+}
+"""What is made of normal numbers before 1 is added: the weights but for their signs."""
+
 
 def make_unstable_ranks(
     n_samples: int = 1000,
@@ -23,6 +29,7 @@ def make_unstable_ranks(
     tau: float = 0.2,
     sigma: float = 0.05,
     label_accuracy: float = 0.98,
+    weights: str = "folded",
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
     r"""Draw samples whose labels depend on ranks that a coordinated shift hides.
@@ -39,6 +46,9 @@ def make_unstable_ranks(
 
     .. math:: P(y_i = 1) = \operatorname{sigmoid}(w \cdot r_i / |S| + b), \quad
               w_j = \pm(|N(0, 1)| + 1) \text{ on } S, \; 0 \text{ on } P.
+
+    This is the folded normal distribution. With ``weights="normal"`` the weights are
+    :math:`\pm(N(0, 1) + 1)`, as the paper prints: some of them are near zero.
 
     One factor on :math:`w` and the intercept :math:`b` are solved for together, such
     that over the samples drawn the mean probability is 1/2 and the expected accuracy of
@@ -63,6 +73,8 @@ def make_unstable_ranks(
         Standard deviation of the noise of one expression value.
     label_accuracy
         Expected accuracy of the most probable label, above 1/2 and below 1.
+    weights
+        Distribution of the weights before their signs, ``"folded"`` or ``"normal"``.
     random_state
         Seed, as in scikit-learn.
 
@@ -96,6 +108,9 @@ def make_unstable_ranks(
             raise ValueError(f"{name}={value}: use a finite number of at least 0")
     between = {"min_val": 0.5, "max_val": 1.0, "include_boundaries": "neither"}
     check_scalar(label_accuracy, "label_accuracy", Real, **between)
+    if weights not in WEIGHTS:
+        known = " or ".join(map(repr, WEIGHTS))
+        raise ValueError(f"weights={weights!r}: use {known}")
     rng = check_random_state(random_state)
 
     # Everything is drawn in one fixed order and size, so that tau and n_perturbed
@@ -112,9 +127,11 @@ def make_unstable_ranks(
     X[:, perturbed] += shift[:, None]
 
     ranks = (rankdata(X[:, reference], axis=1) - 1.0) / reference.sum()
-    weights, intercept = _weights_and_intercept(ranks, reference, label_accuracy, rng)
-    y = (uniform < expit(ranks @ weights[reference] + intercept)).astype(np.int64)
-    model = {"coef": weights, "intercept": intercept}
+    coef, intercept = _weights_and_intercept(
+        ranks, reference, label_accuracy, WEIGHTS[weights], rng
+    )
+    y = (uniform < expit(ranks @ coef[reference] + intercept)).astype(np.int64)
+    model = {"coef": coef, "intercept": intercept}
     return Bunch(X=X, y=y, reference=reference, perturbed=perturbed, **model)
 
 
@@ -122,6 +139,7 @@ def _weights_and_intercept(
     ranks: np.ndarray,
     reference: np.ndarray,
     label_accuracy: float,
+    of_normal: Callable[[np.ndarray], np.ndarray],
     rng: np.random.RandomState,
 ) -> tuple[np.ndarray, float]:
     """Draw weights on the reference genes until a model of the labels is as it
@@ -129,7 +147,7 @@ def _weights_and_intercept(
     """
     for _ in range(50):  # draws of the weights before giving up
         signs = rng.choice([-1.0, 1.0], size=reference.size)
-        weights = signs * (np.abs(rng.normal(size=reference.size)) + 1.0)
+        weights = signs * (of_normal(rng.normal(size=reference.size)) + 1.0)
         weights[~reference] = 0.0
         model = _balanced_and_accurate(ranks @ weights[reference], label_accuracy)
         if model is not None:

@@ -55,7 +55,7 @@ class OptirankClassifier(RankLinearClassifier):
         Penalties, in units of ranks divided by s. With both 0 a floor of l2 = 1e-7
         stands in, since separable data have no minimiser.
     algorithm : {"alternating", "bpcd"}, default="alternating"
-        The fast algorithm, or the paper's, step for step.
+        The fast algorithm, or the paper's.
     ties : {"average", "min", "max"}, default="average"
         The rank of tied values.
     side : {"best", "rising", "falling"}, default="best"

@@ -80,7 +80,7 @@ def read_blocks(
     if not len(rows):
         return
     with readable(source):
-        reader = reader_of(X, columns.places)
+        reader = reader_of(X, columns.places, source)
     for first in range(0, len(rows), size):
         with readable(source):
             block = columns.of(take_rows(reader, rows[first : first + size]))
@@ -96,8 +96,9 @@ def read_features(
     rows = range(adata.n_obs) if rows is None else rows
     if features is not None and np.array_equal(features, np.arange(adata.n_vars)):
         features = None
-    with readable(source_of(adata)):
-        return take_rows(reader_of(matrix_of(adata), features), rows)
+    source = source_of(adata)
+    with readable(source):
+        return take_rows(reader_of(matrix_of(adata), features, source), rows)
 
 
 def columns_of(adata: AnnData, genes: Sequence[str] | NDArray | None = None) -> Columns:

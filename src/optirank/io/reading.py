@@ -324,12 +324,6 @@ def _in_memory(
     columns = np.flatnonzero(used_features(opened))
     if genes is not None:
         columns = columns[gene_positions(names, genes, source)]
-    elif getattr(matrix_of(opened), "format", "") == "csc":
-        logger.warning(
-            "%s stores its matrix by genes (CSC): it is read whole; write it as CSR "
-            "to stream",
-            source,
-        )
     X = read_features(opened, columns)
     return make_profiles(
         X,

@@ -5,11 +5,14 @@ A reader gives rows of the columns that were chosen, as an array or a CSR matrix
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
+
+logger = logging.getLogger("optirank.datasets")
 
 # Values of whole rows read together, of which some columns are kept: at most 160 MB
 _WHOLE_VALUES = 20_000_000
@@ -65,14 +68,21 @@ class Sliceable:
         return _stacked(parts)
 
 
-def reader_of(X: Any, columns: np.ndarray | None) -> RowReader:
+def reader_of(X: Any, columns: np.ndarray | None, source: str) -> RowReader:
     """Choose columns of a matrix (None: all).
 
-    Of one that is stored by genes (CSC), they are read once and kept as rows.
+    Of one that is stored by genes (CSC), they are read once and kept as rows; the log
+    says so where these are all.
     """
     if hasattr(X, "reader"):
         return X.reader(columns)
     if getattr(X, "format", "") == "csc" or _dask_format(X) == "csc":
+        if columns is None and not issparse(X):
+            logger.warning(
+                "%s stores its matrix by genes (CSC): it is read whole; write it as "
+                "CSR to stream",
+                source,
+            )
         return Sliceable(_columns_as_rows(X, columns))
     if is_dask(X) and columns is not None:
         return Sliceable(X[:, columns])

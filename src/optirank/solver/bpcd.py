@@ -36,7 +36,7 @@ MAX_TRIALS = 60  # of an inverse step size: the last is 1.5^58 (2e10) times the 
 # Relative roundoff of a loss: the bound a step must meet is widened by this much
 SLACK = 1e-14
 ROUNDOFF = 1e-10  # squared changes, and sum |gamma - round(gamma)|, below this are none
-SCALE_ITERATION = 4  # of the first solve, whose objective scales the tolerances
+SCALE_ITERATION = 2  # of the first solve, whose objective scales the tolerances
 MAX_RELAXATIONS = 10_000
 
 
@@ -55,7 +55,7 @@ def solve_bpcd(
 
     The options are those of :func:`~optirank.solver.alternating.solve_alternating`. A
     solve ends after ``max_iter`` iterations, or when one lowers the objective by less
-    than ``tol * D``, D being the objective after the fourth iteration of the first
+    than ``tol * D``, D being the objective after the second iteration of the first
     solve. ``lambda_p`` grows by as much as raises the objective by
     ``path_step * tol * D``; with ``integral=False`` it stays 0. The paper does not
     ``refit``.
@@ -168,7 +168,7 @@ class Descent:
         """Iterate to convergence; the objective after each iteration, and whether it
         converged.
 
-        Without a scale for the tolerance, the objective after the fourth iteration
+        Without a scale for the tolerance, the objective after the second iteration
         becomes it, and the iterations before are not judged by their decrease.
         """
         self.lambda_p = lambda_p

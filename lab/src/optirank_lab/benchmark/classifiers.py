@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.resources import files
 from itertools import chain
@@ -15,14 +16,19 @@ import numpy as np
 from sklearn.multiclass import OneVsRestClassifier
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from optirank.tuning.families import Family
     from optirank_lab.benchmark.designs import Profile
+    from optirank_lab.benchmark.rivals import AtSize
 
 BINARY = "binary"  # each class of a real task against the rest
 SYNTHETIC = "synthetic"
 WHOLE = "whole"  # all classes of a real task at once
+CURVE = "curve"  # the same at each number of genes
 COUNTS = "counts"  # an estimator that is given counts where all data are counts
 MEASURED = "measured"  # one that is given the values as measured
+Z_SCORES = "z"  # one that is given each gene of each set with mean 0 and deviation 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +45,26 @@ class Classifier:
     needs: str | None = None
     sees: str = MEASURED
     genes: str = "genes_"
+    title: str = ""
+    sizes: str = "optirank_lab.benchmark.rivals:all_genes"
 
-    def make(self, **params) -> Any:
-        """The estimator with these parameters."""
-        return _find(self.estimator)(**params)
+    @property
+    def in_tables(self) -> str:
+        """Its name in the tables of the curve."""
+        return self.title or self.name
+
+    def at_sizes(self, X: NDArray, y: NDArray, seed: int) -> Iterator[AtSize]:
+        """It fitted at each number of genes, with the parameters of its grid."""
+        fixed = {key: values[0] for key, values in self.grid.items()}
+        return _find(self.sizes)(partial(self.make, seed, **fixed), X, y)
+
+    def make(self, seed: int | None = None, **params) -> Any:
+        """The estimator with these parameters; all that it draws is from the seed."""
+        model = _find(self.estimator)(**params)
+        if seed is not None:
+            drawn = [key for key in model.get_params() if key.endswith("random_state")]
+            model.set_params(**dict.fromkeys(drawn, seed % 2**31))
+        return model
 
     def make_family(self, grid: dict[str, tuple], **options) -> Family:
         """The family over a grid: its fields are the parameters in the plural,
@@ -116,8 +138,8 @@ def get(name: str) -> Classifier:
 
 
 def names_for(experiment: str) -> list[str]:
-    """The classifiers that can take part in the "binary", "synthetic" or "whole"
-    experiment.
+    """The classifiers that can take part in the "binary", "synthetic", "whole" or
+    "curve" experiment.
     """
     return [
         name

@@ -1,58 +1,57 @@
 """The study "at the same number of genes": accuracy against genes over all pairs of a
 folder.
 
-For every ordered pair of sets: at most 200 training samples of each class, 300 samples
-of the query, the 3000 genes of best t statistic as candidates, and every method of
-`rivals` at k = 10, 20, 30, 50, 100, 300 genes (all where there are fewer) or with all
+For every ordered pair of sets: at most 200 training samples of each class, about 300
+samples of the query with the classes in their shares (at least 8 of each), the 3000
+genes of best t statistic as candidates, and every classifier of the experiment "curve"
+at k = 10, 20, 30, 50, 100, 300 genes (all where there are fewer) or with all
 candidates.
 
-The table has one row per pair, method and k. A tool that has no result on a pair has a
-row without accuracy, whose ``note`` says why.
+The table has one row per pair, method and k. A classifier that has no result on a pair
+has a row without accuracy, whose ``note`` says why.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from optirank import __version__
 from optirank._util.files import replacing, write_text
-from optirank._util.metrics import balanced_accuracy
-from optirank._util.workers import one_blas_thread
-from optirank_lab.baselines.peers import PeerFailedError
-from optirank_lab.benchmark.designs import Design, RealTasks, genes_of_best_t
+from optirank_lab.benchmark.classifiers import CLASSIFIERS, WHOLE, names_for
+from optirank_lab.benchmark.classifiers import CURVE as EXPERIMENT
+from optirank_lab.benchmark.designs import ALL as ALL_CLASSES
+from optirank_lab.benchmark.designs import CURVE, Design, RealTasks
+from optirank_lab.benchmark.engine import Plan, Work, plan_real
 from optirank_lab.benchmark.figures import curve_figure
 from optirank_lab.benchmark.report import missing_extra
-from optirank_lab.benchmark.rivals import (
-    ALL,
-    METHODS,
-    SIZES,
-    TOOLS,
-    PairData,
-    methods_for,
-    run_method,
-)
-from optirank_lab.benchmark.sets import Set
-from optirank_lab.benchmark.splits import at_most
+from optirank_lab.benchmark.results import Storage
+from optirank_lab.benchmark.rivals import ALL, SIZES
 from optirank_lab.benchmark.statistics import (
     bootstrap_interval,
     left_out,
     over_tissues,
 )
 from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.benchmark.work import run_unit
 
-MOST_PER_CLASS = 200  # training samples: many pairs in little time
-MOST_OF_QUERY = 300  # samples: a balanced accuracy to a few points
-CANDIDATES = 3000  # genes: what a careful person keeps before fitting
+PANEL = "panel"
+METHODS = [
+    entry.in_tables
+    for entry in map(CLASSIFIERS.get, names_for(EXPERIMENT))
+    if entry and not entry.peer
+]
+"""What needs nothing but this installation, by its names in tables."""
+
+TOOLS = [entry.in_tables for entry in CLASSIFIERS.values() if entry.peer]
+"""Competing tools, which come last in tables."""
+
 COLUMNS = [
     "pair",
     "tissue",
@@ -67,62 +66,101 @@ COLUMNS = [
     "balanced_accuracy",
     "note",
 ]
-_COLUMNS = pd.Index(COLUMNS)
 
 
-def run(
-    data: Path,
-    pairs: tuple[BenchmarkTask, ...],
-    out: Path,
-    jobs: int = 1,
-    done: Callable[[], None] = lambda: None,
-    pythons: Mapping[str, str] | None = None,
-) -> pd.DataFrame:
-    """Evaluate all pairs by all methods, and by the tools that have a Python.
+def classifiers_for(pythons: Mapping[str, str]) -> list[str]:
+    """The classifiers of a run: all, but for tools that have no Python."""
+    names = names_for(EXPERIMENT)
+    peers = {name: CLASSIFIERS[name].peer for name in names}
+    return [name for name in names if peers[name] in (None, *pythons)]
 
-    The CSV grows with every pair. What it has of a pair is not computed again; a tool
-    that failed is tried again. Its first line names the command, the versions and the
-    date.
-    """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    pythons = pythons or {}
-    table: Any = read(out) if out.is_file() else pd.DataFrame(columns=_COLUMNS)
-    table = table[table["pair"].isin([pair.name for pair in pairs])]
-    waiting = []
+
+def plan(source: RealTasks, storage: Storage, pythons: Mapping[str, str]) -> Plan:
+    """The units of a run: each classifier on each pair."""
+    chosen = {WHOLE: classifiers_for(pythons)}
+    return plan_real(source, source.tasks, chosen, CURVE, storage, named=True)
+
+
+def work(source: RealTasks, pythons: Mapping[str, str]) -> Work:
+    """What a worker needs to know of a run."""
+    return Work(source, CURVE, peers=tuple(pythons.items()))
+
+
+def table(storage: Storage, pairs: Sequence[BenchmarkTask]) -> pd.DataFrame:
+    """The table of what a folder holds of some pairs."""
+    rows: list[dict] = []
+    designs = storage.designs()
     for pair in pairs:
-        lacking = _lacking(table[table["pair"] == pair.name], methods_for(pythons))
-        if lacking:
-            waiting.append((pair, lacking))
-        else:
-            done()
-    source = RealTasks(Path(data).resolve(), pairs)
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    results: Any = parallel(
-        delayed(evaluate)(source, pair, methods, pythons) for pair, methods in waiting
-    )
-    for rows in results:
-        table = _with_rows(table, rows, pairs)
-        write(table, out)
-        done()
-    return table.reset_index(drop=True)
+        if pair.name in designs:
+            n_classes = len(designs[pair.name]["classes"])
+            rows += _rows(pair, n_classes, storage.units(pair.name))
+    return pd.DataFrame(rows, columns=pd.Index(COLUMNS))
 
 
-def _lacking(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    """The methods that a pair has no accuracy of."""
-    finished = set(rows["method"][rows["balanced_accuracy"].notna()])
-    return [method for method in methods if method not in finished]
+def evaluate(
+    design: Design, names: Sequence[str], pythons: Mapping[str, str]
+) -> list[dict]:
+    """The rows of one pair."""
+    (split,) = design.splits
+    units = [
+        {"classifier": name}
+        | run_unit(design, split, ALL_CLASSES, name, CURVE, peers=pythons)
+        for name in names
+    ]
+    return _rows(design.task, len(design.classes), units)
 
 
-def _with_rows(
-    table: pd.DataFrame, rows: list[dict], pairs: Sequence[BenchmarkTask]
-) -> pd.DataFrame:
-    """The table with rows of one pair in place of older ones, by pair and method."""
-    new = pd.DataFrame(rows, columns=_COLUMNS)
-    older = table["pair"].isin(new["pair"]) & table["method"].isin(new["method"])
-    kept = table[~older]
-    joined: Any = pd.concat([kept, new], ignore_index=True) if len(kept) else new
-    place = {pair.name: number for number, pair in enumerate(pairs)}
+def _rows(pair: BenchmarkTask, n_classes: int, units: list[dict]) -> list[dict]:
+    """One row per classifier and number of genes; one with the reason where one
+    failed.
+    """
+    by_name = {unit["classifier"]: unit for unit in units}
+    known = next((unit for unit in units if "failed" not in unit), None)
+    about: dict[str, Any] = {
+        "pair": pair.name,
+        "tissue": pair.tissue,
+        "shift": pair.shift,
+    }
+    if known is not None:
+        about |= {
+            "n_train": known["n_train"],
+            "n_query": known["n_test"][pair.name],
+            "n_classes": n_classes,
+            "n_candidates": known["n_features"],
+        }
+    rows = []
+    for name in names_for(EXPERIMENT):
+        unit = by_name.get(name)
+        if unit is None:
+            continue
+        row = about | {"method": CLASSIFIERS[name].in_tables}
+        if "failed" in unit:
+            rows.append(row | {"k": ALL, "note": unit["failed"]})
+            continue
+        measured = zip(
+            unit["settings"], unit["n_genes"], unit["test"][pair.name], strict=True
+        )
+        rows += [
+            row
+            | {
+                "k": setting["k"],
+                "n_genes": n_genes,
+                "balanced_accuracy": round(score, 6),
+            }
+            for setting, n_genes, score in measured
+        ]
+    return rows
+
+
+def with_rows_of(table: pd.DataFrame, older: pd.DataFrame) -> pd.DataFrame:
+    """The table with what competing tools said in an older one, where they were not
+    run again.
+    """
+    kept = older["method"].isin(TOOLS) & ~older["method"].isin(table["method"])
+    kept &= older["pair"].isin(table["pair"])
+    place = {name: number for number, name in enumerate(table["pair"].unique())}
     place |= {name: number for number, name in enumerate((*METHODS, *TOOLS))}
+    joined: Any = pd.concat([table, older[kept]], ignore_index=True)
     return joined.sort_values(
         ["pair", "method"], key=lambda names: names.map(place), kind="stable"
     )
@@ -146,70 +184,6 @@ def header(command: str = "optirank-lab benchmark curve") -> str:
     used = [f"optirank {__version__}", f"Python {platform.python_version()}"]
     used += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy")]
     return f"# {command}; {', '.join(used)}; {date.today().isoformat()}\n"
-
-
-def evaluate(
-    source: RealTasks,
-    pair: BenchmarkTask,
-    methods: Sequence[str],
-    pythons: Mapping[str, str],
-) -> list[dict]:
-    """The rows of one pair."""
-    (design,) = source.designs(pair.name)
-    data = pair_data(design)
-    about = {
-        "pair": pair.name,
-        "tissue": pair.tissue,
-        "shift": pair.shift,
-        "n_train": len(data.train.labels),
-        "n_query": len(data.query.labels),
-        "n_classes": len(design.classes),
-        "n_candidates": data.n_candidates,
-    }
-    with one_blas_thread():
-        return [
-            about | row
-            for method in methods
-            for row in _method_rows(method, data, pythons)
-        ]
-
-
-def pair_data(design: Design) -> PairData:
-    """Samples and candidate genes of a pair, the same for all methods."""
-    (query,) = design.tests.values()
-    if query is None:
-        raise ValueError(f"{design.task.name} has no query: name a pair of sets")
-    train, query, order = drawn_samples(design.source, query)
-    return PairData(train.take(slice(None), order), query.take(slice(None), order))
-
-
-def drawn_samples(reference: Set, query: Set) -> tuple[Set, Set, NDArray]:
-    """Training samples of each class, samples of the query, and the candidate genes.
-
-    Samples have all genes; the candidates are positions, best t statistic first.
-    """
-    random = np.random.default_rng(0)
-    train = reference.take(at_most(reference.labels, MOST_PER_CLASS, random))
-    rows = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
-    return train, query.take(rows), genes_of_best_t(train, CANDIDATES)
-
-
-def _method_rows(method: str, data: PairData, pythons: Mapping[str, str]) -> list[dict]:
-    """One row per number of genes; one with the reason where a tool failed."""
-    try:
-        return [
-            {
-                "method": method,
-                "k": given.k,
-                "n_genes": given.n_genes,
-                "balanced_accuracy": round(
-                    balanced_accuracy(data.query.labels, given.labels), 6
-                ),
-            }
-            for given in run_method(method, data, pythons)
-        ]
-    except PeerFailedError as error:
-        return [{"method": method, "k": ALL, "note": str(error)}]
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:

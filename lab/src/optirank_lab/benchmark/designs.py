@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,14 @@ from optirank.io.data import DataError
 from optirank_lab.baselines.transformers import SingleCellNetGenes
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.sets import Set
-from optirank_lab.benchmark.splits import Split, make_splits
-from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.benchmark.splits import Split, at_most, make_splits, stratified
+from optirank_lab.benchmark.tasks import SMALLEST_CLASS, BenchmarkTask
 from optirank_lab.data.registry import find_path
 
 ALL = "all classes"  # the problem of telling all classes apart at once
 Rows = NDArray | slice  # positions of samples
+MOST_PER_CLASS = 200  # training samples of a drawn pair: many pairs in little time
+MOST_OF_QUERY = 300  # its samples: a balanced accuracy to a few points
 _SMALL_VARIANCE = 1e-6  # keeps genes that never vary from the top
 
 
@@ -42,6 +45,7 @@ class Profile:
     n_splits: int | None = None  # of binary problems; None: all
     n_whole: int = 5  # splits of whole tasks, at most
     peer_seconds: float = 900.0  # limit of one tool of others on one split
+    drawn: bool = False  # whether a pair's samples are drawn and sizes are compared
     grids: dict[str, tuple] = field(default_factory=dict, hash=False)
 
     def record(self) -> dict[str, object]:
@@ -56,6 +60,7 @@ class Profile:
 
 
 PAPER = Profile("paper")
+CURVE = Profile("curve", n_whole=1, drawn=True)
 QUICK = Profile(
     "quick",
     n_top=100,
@@ -107,6 +112,24 @@ class Design:
         for split in self.splits:
             parts.setdefault(split.part, split)
         return (list(parts.values()) if len(parts) > 1 else self.splits)[:most]
+
+    @cached_property
+    def pair(self) -> SplitProblem:
+        """Samples and candidate genes of a pair, the same for all classifiers."""
+        ((task, query),) = self.tests.items()
+        if query is None:
+            raise ValueError(f"{self.task.name} has no query: name a pair of sets")
+        train, query, order = drawn_samples(self.source, query)
+        return SplitProblem(
+            train=train.take(slice(None), order),
+            dataset=None,
+            validation=[],
+            tests={task: query.take(slice(None), order)},
+            auxiliary=None,
+            truth=None,
+            seed=0,
+            whole=True,
+        )
 
     def fingerprint(self) -> str:
         """A hash of all data and splits: results of other data must not mix
@@ -290,6 +313,8 @@ def make_problem(
     All classifiers of the problem get these genes. ``name`` is the positive class, or
     ``ALL``.
     """
+    if profile.drawn:
+        return design.pair
     whole = name == ALL
     key = f"{design.key}/{split.index}/{name}"
     seed = (design.seed + zlib.crc32(key.encode())) % 2**32
@@ -360,6 +385,17 @@ def select_genes(train: Set, name: str, profile: Profile, seed: int) -> NDArray:
     selector.fit(X, train.labels == name)
     support: Any = selector.get_support()
     return np.flatnonzero(support)
+
+
+def drawn_samples(reference: Set, query: Set) -> tuple[Set, Set, NDArray]:
+    """Training samples of each class, samples of the query, and the candidate genes.
+
+    Samples have all genes; the candidates are positions, best t statistic first.
+    """
+    random = np.random.default_rng(0)
+    train = reference.take(at_most(reference.labels, MOST_PER_CLASS, random))
+    rows = stratified(query.labels, MOST_OF_QUERY, SMALLEST_CLASS, random)
+    return train, query.take(rows), genes_of_best_t(train, CURVE.n_genes)
 
 
 def genes_of_best_t(train: Set, n: int) -> NDArray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import as_file, files
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,17 +28,23 @@ from optirank_lab.benchmark.tasks import (
     FEWEST_GENES,
     OTHER_PLATFORM,
     SAME_PLATFORM,
+    SCALED_REFERENCE,
     SMALLEST_CLASS,
     UNKNOWN_PLATFORM,
     BenchmarkTask,
     platform_of,
     shift_between,
 )
-from optirank_lab.data.registry import LABEL, find_path
+from optirank_lab.data.registry import LABEL, find_path, local_paths
 
 _NEEDED = ("reference", "query", "problem")
 # What the column `platform` may say of the two sets of a pair; else the files decide.
-_SHIFTS = {"same": SAME_PLATFORM, "other": OTHER_PLATFORM, "": UNKNOWN_PLATFORM}
+_SHIFTS = {
+    "same": SAME_PLATFORM,
+    "other": OTHER_PLATFORM,
+    "scaled": SCALED_REFERENCE,
+    "": UNKNOWN_PLATFORM,
+}
 _FEWEST_CLASSES = 2
 _ENOUGH_VALUES = 50  # other than 0: two samples that agree in these are one
 
@@ -49,7 +56,8 @@ def read_pairs(path: Path) -> tuple[tuple[BenchmarkTask, ...], list[str]]:
     ``problem`` takes the place of a tissue: pairs of one problem are averaged first.
     Two columns may be left out or empty: ``label``, the column of labels
     (``cell_type`` by default), and ``platform``, ``same`` or ``other``, which says
-    whether both sets are of one platform (else `check_pairs` looks into the files).
+    whether both sets are of one platform (else `check_pairs` looks into the files), or
+    ``scaled``, where the values of the reference are standardised per gene.
     """
     columns = f"{', '.join(_NEEDED)} and, if needed, label and platform"
     try:
@@ -77,6 +85,16 @@ def read_pairs(path: Path) -> tuple[tuple[BenchmarkTask, ...], list[str]]:
     return tuple(pairs.values()), problems
 
 
+def shipped_pairs(data: Path) -> tuple[BenchmarkTask, ...]:
+    """The pairs of the project's evidence whose sets are in a folder."""
+    path = files("optirank_lab.data").joinpath("pairs.csv")
+    with as_file(path) as table:
+        pairs, problems = read_pairs(table)
+    assert not problems, problems
+    there = local_paths(data) if data.is_dir() else {}
+    return tuple(pair for pair in pairs if there.keys() >= {*pair.sets})
+
+
 def _problems_of_row(row: Mapping[str, str]) -> Iterator[str]:
     """What is wrong with a line of the CSV."""
     for column in _NEEDED:
@@ -87,7 +105,10 @@ def _problems_of_row(row: Mapping[str, str]) -> Iterator[str]:
         yield f"{reference} would be tested on itself: name another query"
     platform = row.get("platform", "").lower()
     if platform not in _SHIFTS:
-        yield f"platform is {row['platform']!r}: write same or other, or leave it empty"
+        yield (
+            f"platform is {row['platform']!r}: write same, other or scaled, or leave "
+            "it empty"
+        )
 
 
 def _set_names(row: Mapping[str, str]) -> tuple[str, str]:

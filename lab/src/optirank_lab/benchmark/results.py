@@ -238,15 +238,16 @@ class Results:
     run: dict  # how it was run
 
 
-def collect(storage: Storage, rule: str = "one_se") -> Results:
+def collect(storage: Storage, rule: str | None = None) -> Results:
     """Read all results of a folder; problems that lack a split are gaps.
 
-    The rule chooses the settings: "one_se" is the paper's, "best" takes the best
-    validation score.
+    The rule chooses the settings: "one_se" is the paper's for real data, "best" takes
+    the best validation score, which is the paper's for synthetic data.
     """
     record = storage.record()
     latest = storage.latest()
     synthetic = record["experiment"] == "synthetic"
+    rule = rule or ("best" if synthetic else "one_se")
     rows: list[dict] = []
     tasks: list[dict] = []
     gaps: list[dict] = []
@@ -257,8 +258,7 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
         complete, gaps_of_design = _complete_groups(key, design, units)
         gaps += gaps_of_design
         for group in complete:
-            of_group = "best" if synthetic else rule
-            rows += _rows(design, group, of_group, synthetic=synthetic)
+            rows += _rows(design, group, rule, synthetic=synthetic)
         tasks += _tasks(design)
     for name, reason in latest.get("problems", {}).items():
         gaps.append(_gap(name, "all", reason))

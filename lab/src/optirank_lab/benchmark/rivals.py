@@ -1,59 +1,33 @@
-"""The classifiers of the main table: the panel model and its rivals, at k genes and
-with all.
+"""Classifiers at each number of genes: what `sizes` of classifiers.toml names.
 
 All of them get the same training samples, the same query and the same candidate genes,
-in the order of their t statistics (`designs.genes_of_best_t`). A method yields one
-`Labels` per number of genes:
-
-panel
-    the panel model
-nearest class mean
-    the class mean of highest rank correlation, genes of best t
-k-TSP
-    top scoring pairs with about k genes
-LR on ranks, largest weights
-    the k genes of largest weight in LR on ranks of all candidates
-LR on ranks, best t
-    the k genes of largest t statistic, ranked among themselves
-SVM on ranks, best t
-    the same with a linear support vector machine
-paper's classifier
-    `OptirankClassifierCV`: reference set and weights apart
-LR on log values
-    C chosen by cross-validation within the training set
-LR on log values, z-scored
-    the same, each gene of each set with mean 0 and deviation 1
-
-and the competing tools SingleR, CellTypist and pySingleCellNet, each with its own
-choice of genes among the candidates and its default settings, in an environment of its
-own.
+in the order of their t statistics (`designs.genes_of_best_t`), and yield one fitted
+classifier per number of genes with the positions of the genes that it is given.
+Competing tools choose genes themselves, among the candidates.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import LinearSVC
 
-from optirank_lab.baselines.nearest_mean import (
-    SpearmanCentroid,
-    lr_on_ranks,
-    svm_on_ranks,
-)
-from optirank_lab.baselines.peers import run_peer
-from optirank_lab.benchmark.classifiers import CLASSIFIERS
-from optirank_lab.benchmark.sets import Set, dense
+from optirank._util.metrics import balanced_accuracy
+from optirank.panel.adaptation import learn_from_query
+from optirank.panel.sources import fold_matrix
+from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks
 
 SIZES = (10, 20, 30, 50, 100, 300)
 ALL = "all"
-PANEL = "panel"
 # What cross-validation chooses C of LR on log values from: beyond these the accuracy is
 # constant.
 PENALTIES_OF_LOG_VALUES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
@@ -62,175 +36,224 @@ PENALTIES_OF_LOG_VALUES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 REFERENCE_SIZES = (0.05, 0.2, 1.0)
 L1_PENALTIES = (0.0,)
 L2_PENALTIES = (1e-3, 1e-2, 1e-1)
-FOLDS = 3  # of both searches
-_PEER_SECONDS = 900.0  # limit of one tool on one pair
+FOLDS = 3  # of every search
+SHARPNESS = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the softmax of correlations
+
+Make = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Labels:
-    """What a method says of the query with ``k`` genes asked for (or "all") and
-    ``n_genes`` used.
-    """
+class AtSize(NamedTuple):
+    """A classifier fitted for ``k`` genes (or "all") to the genes at some positions."""
 
     k: str
-    n_genes: int
-    labels: NDArray
+    model: Any
+    genes: NDArray | slice = slice(None)
 
 
-@dataclass(frozen=True)
-class PairData:
-    """Training samples and query of a pair, over the candidate genes, best t
-    statistic first.
-    """
-
-    train: Set
-    query: Set
-
-    @property
-    def y(self) -> NDArray:
-        """Labels of the training samples."""
-        return self.train.labels
-
-    @property
-    def n_candidates(self) -> int:
-        """Genes that the methods may use."""
-        return len(self.train.genes)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Genes used by genes asked for: all candidates where there are fewer."""
-        return {str(k): min(k, self.n_candidates) for k in SIZES}
-
-    @cached_property
-    def measured(self) -> tuple[NDArray, NDArray]:
-        """Values of both sets as measured, which ranks and pairs see."""
-        return dense(self.train.raw), dense(self.query.raw)
-
-    @cached_property
-    def logs(self) -> tuple[NDArray, NDArray]:
-        """Log values of both sets."""
-        return dense(self.train.values), dense(self.query.values)
-
-    @cached_property
-    def lr_on_all_ranks(self) -> Any:
-        """LR on ranks of all candidates, which two methods need."""
-        return lr_on_ranks().fit(self.measured[0], self.y)
+def sizes_of(n_candidates: int) -> dict[str, int]:
+    """Genes used by genes asked for: all candidates where there are fewer."""
+    return {str(k): min(k, n_candidates) for k in SIZES}
 
 
-Method = Callable[[PairData], Iterator[Labels]]
+def all_genes(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
+    """A classifier on all candidates."""
+    yield AtSize(ALL, make().fit(X, y))
 
 
-def panel(pair: PairData) -> Iterator[Labels]:
+def best_t(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
+    """A classifier on the k genes of best t statistic, and on all candidates."""
+    for k, n_genes in sizes_of(X.shape[1]).items():
+        genes = slice(n_genes)
+        yield AtSize(k, make().fit(X[:, genes], y), genes)
+    yield from all_genes(make, X, y)
+
+
+def best_t_of_all(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
+    """A classifier that takes the k genes of best t statistic itself, and sees all."""
+    for k, n_genes in (sizes_of(X.shape[1]) | {ALL: X.shape[1]}).items():
+        yield AtSize(k, make(n_genes=n_genes).fit(X, y))
+
+
+def largest_weights(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
+    """The k genes of largest weight in a fit to all candidates."""
+    weights = np.abs(make().fit(X, y).coef_).max(axis=0)
+    by_weight = np.argsort(-weights, kind="stable")
+    for k, n_genes in sizes_of(X.shape[1]).items():
+        genes = np.sort(by_weight[:n_genes])
+        yield AtSize(k, make().fit(X[:, genes], y), genes)
+
+
+def panel(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
     """The panel model; smaller panels are on the path of the largest where it
     has them.
     """
-    from optirank import PanelClassifier
-
-    train, query = pair.measured
-    largest = PanelClassifier(n_genes=max(pair.sizes.values())).fit(train, pair.y)
-    for k, n_genes in pair.sizes.items():
+    sizes = sizes_of(X.shape[1])
+    largest = make(n_genes=max(sizes.values())).fit(X, y)
+    for k, n_genes in sizes.items():
         if n_genes in largest.path_:
             model = largest.smaller(n_genes)
         else:
-            model = PanelClassifier(n_genes=n_genes).fit(train, pair.y)
-        yield Labels(k, int(model.genes_.sum()), model.predict(query))
+            model = make(n_genes=n_genes).fit(X, y)
+        yield AtSize(k, model)
 
 
-def nearest_mean(pair: PairData) -> Iterator[Labels]:
-    """The nearest class mean by rank correlation."""
-    yield from _on_best_t(pair, SpearmanCentroid)
-
-
-def lr_best_t(pair: PairData) -> Iterator[Labels]:
-    """Logistic regression on ranks."""
-    yield from _on_best_t(pair, lr_on_ranks)
-
-
-def svm_best_t(pair: PairData) -> Iterator[Labels]:
-    """Linear support vector machine on ranks."""
-    yield from _on_best_t(pair, lambda: svm_on_ranks(0))
-
-
-def _on_best_t(pair: PairData, make: Callable) -> Iterator[Labels]:
-    """A classifier on the k genes of best t statistic, and on all candidates."""
-    train, query = pair.measured
-    for k, n_genes in (pair.sizes | {ALL: pair.n_candidates}).items():
-        model = make().fit(train[:, :n_genes], pair.y)
-        yield Labels(k, n_genes, model.predict(query[:, :n_genes]))
-
-
-def lr_largest_weights(pair: PairData) -> Iterator[Labels]:
-    """Logistic regression on ranks of the genes of largest weight."""
-    train, query = pair.measured
-    weights = np.abs(pair.lr_on_all_ranks[-1].coef_).max(axis=0)
-    by_weight = np.argsort(-weights, kind="stable")
-    for k, n_genes in pair.sizes.items():
-        genes = np.sort(by_weight[:n_genes])
-        model = lr_on_ranks().fit(train[:, genes], pair.y)
-        yield Labels(k, n_genes, model.predict(query[:, genes]))
-
-
-def top_scoring_pairs(pair: PairData) -> Iterator[Labels]:
+def top_scoring_pairs(make: Make, X: NDArray, y: NDArray) -> Iterator[AtSize]:
     """k-TSP with the odd number of pairs per class that makes about k genes."""
-    from optirank_lab import TopScoringPairsClassifier
-
-    train, query = pair.measured
-    n_classes = len(np.unique(pair.y))
+    n_classes = len(np.unique(y))
     n_problems = 1 if n_classes == 2 else n_classes
-    for k, n_genes in pair.sizes.items():
+    for k, n_genes in sizes_of(X.shape[1]).items():
         n_pairs = max(1, round(n_genes / (2 * n_problems)))
-        odd = n_pairs - 1 + n_pairs % 2
-        model = TopScoringPairsClassifier(odd).fit(train, pair.y)
-        yield Labels(k, int(model.genes_.sum()), model.predict(query))
+        model = make(k_max=n_pairs - 1 + n_pairs % 2).fit(X, y)
+        yield AtSize(k, model)
 
 
-def papers_classifier(pair: PairData) -> Iterator[Labels]:
+class TunedOptirank(ClassifierMixin, BaseEstimator):
     """The paper's classifier, tuned by its own rule over a part of its grid."""
-    from optirank import OptirankClassifierCV
 
-    train, query = pair.measured
-    model = OptirankClassifierCV(
-        REFERENCE_SIZES, L1_PENALTIES, L2_PENALTIES, cv=_folds(pair.y)
-    )
-    with warnings.catch_warnings():
-        # The grid is a part of the paper's, so its edges are often best
-        warnings.filterwarnings("ignore", message="the best setting has")
-        model.fit(train, pair.y)
-    n_genes = int(np.asarray(model.best_estimator_.genes_).sum())
-    yield Labels(ALL, n_genes, model.predict(query))
+    def fit(self, X: NDArray, y: NDArray) -> TunedOptirank:
+        """Search the part of the grid."""
+        from optirank import OptirankClassifierCV
 
+        search = OptirankClassifierCV(
+            REFERENCE_SIZES, L1_PENALTIES, L2_PENALTIES, cv=_folds(y)
+        )
+        with warnings.catch_warnings():
+            # The grid is a part of the paper's, so its edges are often best
+            warnings.filterwarnings("ignore", message="the best setting has")
+            self.search_ = search.fit(X, y)
+        self.classes_ = self.search_.classes_
+        self.genes_ = np.asarray(self.search_.best_estimator_.genes_)
+        return self
 
-def lr_on_logs(pair: PairData) -> Iterator[Labels]:
-    """Logistic regression on log values, tuned."""
-    yield Labels(ALL, pair.n_candidates, _labels_of_tuned_lr(*pair.logs, pair.y))
-
-
-def lr_on_z_scores(pair: PairData) -> Iterator[Labels]:
-    """The same with each gene standardised within each set, which needs the
-    whole query.
-    """
-    train, query = (z_scored(values) for values in pair.logs)
-    yield Labels(ALL, pair.n_candidates, _labels_of_tuned_lr(train, query, pair.y))
+    def predict(self, X: NDArray) -> NDArray:
+        """Labels by the chosen setting."""
+        return self.search_.predict(X)
 
 
-def _labels_of_tuned_lr(train: NDArray, query: NDArray, y: NDArray) -> NDArray:
-    """Labels by logistic regression with C chosen by balanced accuracy in the training
-    set.
+class TunedLogisticRegression(ClassifierMixin, BaseEstimator):
+    """Logistic regression with C chosen by balanced accuracy in the training set.
 
     With an l2 penalty the weights lie in the span of the training samples. Coordinates
     in that span give the same labels, and with fewer samples than genes in a small part
     of the time.
     """
-    if len(train) < train.shape[1]:
-        span, _ = np.linalg.qr(train.T)
-        train = train @ span
-        query = query @ span
-    model = LogisticRegression(class_weight="balanced", max_iter=2000, tol=1e-3)
-    folds = StratifiedKFold(_folds(y), shuffle=True, random_state=0)
-    search = GridSearchCV(
-        model, {"C": PENALTIES_OF_LOG_VALUES}, scoring="balanced_accuracy", cv=folds
-    )
-    return search.fit(train, y).predict(query)
+
+    def fit(self, X: NDArray, y: NDArray) -> TunedLogisticRegression:
+        """Search C by cross-validation, and fit all samples."""
+        self.n_features_in_ = X.shape[1]
+        self.span_ = None
+        if len(X) < X.shape[1]:
+            self.span_, _ = np.linalg.qr(X.T)
+            X = X @ self.span_
+        model = LogisticRegression(class_weight="balanced", max_iter=2000, tol=1e-3)
+        folds = StratifiedKFold(_folds(y), shuffle=True, random_state=0)
+        penalties = {"C": PENALTIES_OF_LOG_VALUES}
+        self.search_ = GridSearchCV(
+            model, penalties, scoring="balanced_accuracy", cv=folds
+        ).fit(X, y)
+        self.classes_ = self.search_.classes_
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        """Labels with the best C."""
+        return self.search_.predict(X if self.span_ is None else X @ self.span_)
+
+
+class LinearOnRanks(ClassifierMixin, BaseEstimator):
+    """A linear classifier on the ranks of its genes among themselves.
+
+    It has no intercept, and an l2 penalty against the mean loss, as the panel model
+    has. Of several penalties, cross-validation in the training set chooses one; the
+    strongest of equal ones.
+
+    Parameters
+    ----------
+    loss : "logistic", or "hinge" for a support vector machine (squared hinge loss).
+    penalties : those to choose from.
+    """
+
+    def __init__(self, loss: str = "logistic", penalties: Sequence[float] = (0.03,)):
+        self.loss = loss
+        self.penalties = penalties
+
+    def fit(self, X: NDArray, y: NDArray) -> LinearOnRanks:
+        """Choose the penalty, and fit all samples.
+
+        Weights lie in the span of the training samples: with fewer samples than genes,
+        coordinates in it give the same labels in a small part of the time.
+        """
+        ranks = centred_ranks(X)
+        span = None
+        if len(ranks) < ranks.shape[1]:
+            span, _ = np.linalg.qr(ranks.T)
+            ranks = ranks @ span
+        self.penalty_ = self._best_penalty(ranks, y)
+        model = self._model(self.penalty_, len(ranks)).fit(ranks, y)
+        self.classes_ = model.classes_
+        self.coef_ = model.coef_ if span is None else model.coef_ @ span.T
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        """The class of the highest score."""
+        scores = centred_ranks(X) @ self.coef_.T
+        best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
+        return self.classes_[np.asarray(best, dtype=np.intp)]
+
+    def _model(self, penalty: float, n_samples: int) -> Any:
+        weight = 1.0 / (2.0 * penalty * n_samples)
+        given = {"class_weight": "balanced", "fit_intercept": False}
+        if self.loss == "hinge":
+            return LinearSVC(C=weight, max_iter=10_000, random_state=0, **given)
+        return LogisticRegression(C=weight, max_iter=2000, tol=1e-3, **given)
+
+    def _best_penalty(self, ranks: NDArray, y: NDArray) -> float:
+        """The penalty of best balanced accuracy in the training set."""
+        if len(self.penalties) == 1:
+            return self.penalties[0]
+        folds = StratifiedKFold(_folds(y), shuffle=True, random_state=0)
+        accuracy = dict.fromkeys(self.penalties, 0.0)
+        for fitted, left_out in folds.split(ranks, y):
+            for penalty in self.penalties:
+                model = self._model(penalty, len(fitted)).fit(ranks[fitted], y[fitted])
+                labels = model.predict(ranks[left_out])
+                accuracy[penalty] += balanced_accuracy(y[left_out], labels)
+        return max(self.penalties, key=lambda value: (round(accuracy[value], 9), value))
+
+
+class AdaptedNearestMean(ClassifierMixin, BaseEstimator):
+    """The nearest class mean, with the panel model's rule of learning from the query.
+
+    Its probabilities are a softmax of the correlations, as sharp as fits the training
+    samples best; the regression on the query sees all candidates.
+    """
+
+    def __init__(self, n_genes: int = 100):
+        self.n_genes = n_genes
+
+    def fit(self, X: NDArray, y: NDArray) -> AdaptedNearestMean:
+        """Learn the class means over the first genes, and how sure they are."""
+        self.means_ = SpearmanCentroid().fit(X[:, : self.n_genes], y)
+        self.classes_ = self.means_.classes_
+        correlations = self.means_.correlations(X[:, : self.n_genes])
+        codes = np.searchsorted(self.classes_, y)
+        weights = 1.0 / np.bincount(codes)[codes]
+
+        def loss(sharpness: float) -> float:
+            own = log_softmax(sharpness * correlations, axis=1)
+            return -float(np.average(own[np.arange(len(y)), codes], weights=weights))
+
+        self.sharpness_ = min(SHARPNESS, key=loss)
+        self.n_features_in_ = X.shape[1]
+        self.genes_ = np.arange(X.shape[1]) < self.n_genes
+        return self
+
+    def predict(self, X: NDArray) -> NDArray:
+        """Labels after learning from these samples."""
+        correlations = self.means_.correlations(X[:, : self.n_genes])
+        soft = softmax(self.sharpness_ * correlations, axis=1)
+        learned = learn_from_query(soft, partial(fold_matrix, X), X.shape)
+        return self.classes_[learned.argmax(axis=1)]
 
 
 def _folds(y: NDArray) -> int:
@@ -246,47 +269,3 @@ def z_scored(values: NDArray) -> NDArray:
     centred = values - values.mean(axis=0)
     deviation = values.std(axis=0)
     return centred / np.where(deviation > 0, deviation, 1.0)
-
-
-METHODS: dict[str, Method] = {
-    PANEL: panel,
-    "nearest class mean": nearest_mean,
-    "k-TSP": top_scoring_pairs,
-    "LR on ranks, largest weights": lr_largest_weights,
-    "LR on ranks, best t": lr_best_t,
-    "SVM on ranks, best t": svm_best_t,
-    "paper's classifier": papers_classifier,
-    "LR on log values": lr_on_logs,
-    "LR on log values, z-scored": lr_on_z_scores,
-}
-"""The methods that need nothing but this installation, in the order of tables."""
-
-TOOLS: dict[str, str] = {
-    name: entry.peer for name, entry in CLASSIFIERS.items() if entry.peer
-}
-"""Competing tools by their names in tables, with their names as peers."""
-
-
-def run_method(
-    name: str, pair: PairData, pythons: Mapping[str, str]
-) -> Iterator[Labels]:
-    """What a method or a tool says of the query; `PeerFailedError` where a tool has
-    no result.
-    """
-    if name in METHODS:
-        yield from METHODS[name](pair)
-        return
-    result = run_peer(
-        TOOLS[name],
-        pair.train,
-        [pair.query],
-        seed=0,
-        limit=_PEER_SECONDS,
-        pythons=pythons,
-    )
-    yield Labels(ALL, result.n_genes, result.labels[0])
-
-
-def methods_for(pythons: Mapping[str, str]) -> list[str]:
-    """The methods of a run: all, and the tools that have a Python."""
-    return [*METHODS, *(name for name, peer in TOOLS.items() if peer in pythons)]

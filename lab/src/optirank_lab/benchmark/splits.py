@@ -72,6 +72,20 @@ def at_most(y: NDArray, n: int, random: np.random.Generator) -> NDArray:
     return np.sort(np.concatenate([rows[:n] for rows in _permuted(y, random).values()]))
 
 
+def stratified(y: NDArray, n: int, fewest: int, random: np.random.Generator) -> NDArray:
+    """Positions of about ``n`` samples in ascending order, classes in their shares.
+
+    A class keeps at least ``fewest`` samples, or all that it has.
+    """
+    if len(y) <= n:
+        return np.arange(len(y))
+    chosen = []
+    for rows in _permuted(y, random).values():
+        share = round(n * len(rows) / len(y))
+        chosen.append(rows[: max(share, fewest)])
+    return np.sort(np.concatenate(chosen))
+
+
 def _permuted(y: NDArray, random: np.random.Generator) -> dict[str, NDArray]:
     """Positions of the samples of each class in a random order."""
     return {

@@ -237,8 +237,8 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
     splits.
 
     The splits of a task share their test samples, so the pairs are not independent and
-    the test rejects too often. ``sign`` is 1 where the row is better at 5 %, -1 where
-    it is worse, else 0.
+    the test rejects too often. ``better`` is the share of the pairs on which the row is
+    better; ``sign`` is 1 where it is better at 5 %, -1 where it is worse, else 0.
     """
     records = []
     groups: Any = scores.groupby(["group", "task"], sort=False)
@@ -248,7 +248,8 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
         )
         for row, column in permutations(ordered(pairs.columns), 2):
             difference = differences(pairs[row], pairs[column])
-            mean = float(difference.mean()) if len(difference) else np.nan
+            pairs_known = len(difference) > 0
+            mean = float(difference.mean()) if pairs_known else np.nan
             p_value = t_test(pairs[row], pairs[column])
             records.append(
                 {
@@ -257,13 +258,14 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
                     "row": row,
                     "column": column,
                     "pairs": len(difference),
+                    "better": float((difference > 0).mean()) if pairs_known else np.nan,
                     "mean_difference": mean,
                     "p_value": p_value,
                     "sign": int(np.sign(mean)) if p_value < LEVEL else 0,
                 }
             )
     columns = ("group", "task", "row", "column")
-    measured = ("pairs", "mean_difference", "p_value", "sign")
+    measured = ("pairs", "better", "mean_difference", "p_value", "sign")
     return pd.DataFrame(records, columns=pd.Index((*columns, *measured)))
 
 

@@ -17,6 +17,7 @@ from optirank_lab.benchmark.tasks import BenchmarkTask
 
 _PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 0.0)
 _SIZES = (0.2, 0.4, 0.6, 0.8, 1.0)
+_PANELS = (10, 20, 30, 50)  # genes of a panel: those of its path
 POSITIVE = "1"
 
 
@@ -24,9 +25,8 @@ def _grid(name: str, l2: tuple[float, ...]) -> Profile:
     """Settings in order of preference: of equal scores the smaller set, the stronger
     penalty.
     """
-    return Profile(
-        name, n_top=None, grids={"n_reference": _SIZES, "l1": (0.0,), "l2": l2}
-    )
+    grids = {"n_reference": _SIZES, "l1": (0.0,), "l2": l2, "n_genes": _PANELS}
+    return Profile(name, n_top=None, grids=grids)
 
 
 PAPER_GRID = _grid("paper", _PENALTIES)
@@ -55,12 +55,15 @@ class Point:
     n_samples: int = 1000
     tau: float = 0.2
     sigma: float = 0.05
+    weights: str = "folded"
 
     @property
     def key(self) -> str:
         """A name that holds every value, fit for a file."""
         counts = f"d{self.n_genes}-p{self.n_perturbed}-n{self.n_samples}"
-        return f"{counts}-tau{self.tau:g}-sigma{self.sigma:g}"
+        shifts = f"tau{self.tau:g}-sigma{self.sigma:g}"
+        other = "" if self.weights == Point.weights else f"-{self.weights}"
+        return f"{counts}-{shifts}{other}"
 
 
 class Sweep(NamedTuple):
@@ -114,6 +117,14 @@ class Settings:
                 raise ValueError(
                     f"{few}: use at least 50, so that folds have both labels"
                 )
+        object.__setattr__(self, "grid", self._grid_of_points())
+
+    def _grid_of_points(self) -> Profile:
+        """The grid without panels of more genes than some point has."""
+        most = min(point.n_genes for point in self.points())
+        panels = self.grid.grids.get("n_genes", ())
+        grids = {**self.grid.grids, "n_genes": tuple(k for k in panels if k <= most)}
+        return replace(self.grid, grids=grids) if panels else self.grid
 
     def sweep_points(self, name: str) -> list[Point]:
         """The points of one sweep; with d, the samples grow to keep n/d."""

@@ -24,6 +24,7 @@ SMALLEST_CLASS = 8
 FEWEST_GENES = 100
 SAME_PLATFORM = "same platform"
 OTHER_PLATFORM = "platform"
+SCALED_REFERENCE = "trained on standardised values"
 UNKNOWN_PLATFORM = "unknown"
 
 
@@ -59,8 +60,10 @@ class BenchmarkTask:
 
     @property
     def across_platforms(self) -> bool:
-        """Whether it counts as a test on another platform; unknown ones do."""
-        return self.shift != SAME_PLATFORM
+        """Whether it counts as a test on another platform; unknown ones do, and those
+        trained on values standardised per gene do not.
+        """
+        return self.shift not in (SAME_PLATFORM, SCALED_REFERENCE)
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -87,6 +90,11 @@ def built_in() -> tuple[BenchmarkTask, ...]:
         )
         for table in _file()["task"]
     )
+
+
+def paper_tasks() -> tuple[BenchmarkTask, ...]:
+    """The tasks of the paper, and those that stand for one of them."""
+    return tuple(task for task in built_in() if task.paper or task.stands_for)
 
 
 def value_kind(name: str) -> str | None:

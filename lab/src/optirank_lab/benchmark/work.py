@@ -17,9 +17,16 @@ from optirank._util.workers import one_blas_thread
 from optirank.tuning.families import Family, Samples
 from optirank.tuning.search import Unit, search
 from optirank_lab.baselines.peers import PeerFailedError, run_peer
-from optirank_lab.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
+from optirank_lab.benchmark.classifiers import (
+    COUNTS,
+    MEASURED,
+    Z_SCORES,
+    Classifier,
+    get,
+)
 from optirank_lab.benchmark.designs import Design, Profile, SplitProblem, make_problem
-from optirank_lab.benchmark.sets import Set
+from optirank_lab.benchmark.rivals import ALL, z_scored
+from optirank_lab.benchmark.sets import Set, dense
 from optirank_lab.benchmark.splits import Split
 
 _CLASSES = np.array([False, True])
@@ -74,11 +81,15 @@ def run_unit(
             )
         except PeerFailedError as error:
             return {"failed": str(error)}
-        fits = [FittedSetting(setting={}, **vars(result))]
+        setting: dict[str, object] = {"k": ALL} if profile.drawn else {}
+        fits = [FittedSetting(setting=setting, **vars(result))]
     else:
         with one_blas_thread():
-            final = len(split.validation) == 0  # the setting is chosen by other splits
-            fits = fit_grid(entry, problem, grid, parts, cold=final, device=device)
+            if profile.drawn:
+                fits = fit_sizes(entry, problem, parts)
+            else:
+                final = len(split.validation) == 0  # other splits choose the setting
+                fits = fit_grid(entry, problem, grid, parts, cold=final, device=device)
     classes = None if problem.whole else _CLASSES
     scores = np.array([_scores(fit, parts, classes) for fit in fits])
     n = len(problem.validation)
@@ -164,6 +175,40 @@ def fit_grid(
     ]
 
 
+def fit_sizes(
+    classifier: Classifier, problem: SplitProblem, parts: list[Set]
+) -> list[FittedSetting]:
+    """Fit a classifier at each number of genes and label the samples of each part."""
+    views = [dense(_view(part, classifier, counts=False)) for part in parts]
+    X = dense(_view(problem.train, classifier, counts=False))
+    fits = []
+    start = time.thread_time()
+    for k, model, genes in classifier.at_sizes(X, problem.train.labels, problem.seed):
+        fitted = time.thread_time()
+        labels = [model.predict(view[:, genes]) for view in views]
+        predicted = time.thread_time()
+        fits.append(
+            FittedSetting(
+                setting={"k": k},
+                labels=labels,
+                n_genes=classifier.n_genes(model),
+                fit_seconds=fitted - start,
+                predict_seconds=predicted - fitted,
+            )
+        )
+        start = time.thread_time()
+    return fits
+
+
+def _view(part: Set, classifier: Classifier, *, counts: bool) -> Any:
+    """The values that a classifier is given; ``counts``: all data are counts."""
+    if classifier.sees == Z_SCORES:
+        return z_scored(dense(part.values))
+    raw = classifier.sees == MEASURED or (classifier.sees == COUNTS and counts)
+    X = part.raw if raw else part.values
+    return sp.csr_matrix(X) if sp.issparse(X) else X
+
+
 def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Samples:
     from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
 
@@ -181,20 +226,14 @@ def _fit_estimators(
     parts: list[Set],
 ) -> list[FittedSetting]:
     """A classifier with scikit-learn's interface, one setting at a time."""
-    raw = classifier.sees == MEASURED or (
-        classifier.sees == COUNTS and problem.train.counts
-    )
 
     def view(part: Set) -> Any:
-        X = part.raw if raw else part.values
-        return sp.csr_matrix(X) if sp.issparse(X) else X
+        return _view(part, classifier, counts=problem.train.counts)
 
     X = view(problem.train)
     fits = []
     for setting in ParameterGrid(grid):
-        model = classifier.make(**setting)
-        seeds = [key for key in model.get_params() if key.endswith("random_state")]
-        model.set_params(**dict.fromkeys(seeds, problem.seed % 2**31))
+        model = classifier.make(problem.seed, **setting)
         start = time.thread_time()
         model.fit(X, problem.train.labels)
         fitted = time.thread_time()

@@ -45,9 +45,11 @@ app = typer.Typer(
     cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
 )
 if TYPE_CHECKING:
+    _Experiment = str
     _Problems = str
     _Selection = str
 else:
+    _Experiment = opt.one_of("paper")
     _Problems = opt.one_of("binary", "whole", "both")
     _Selection = opt.one_of("one_se", "best")  # how settings are chosen
 
@@ -105,7 +107,7 @@ def list_(data: opt.Data = None, label: _Label = None) -> None:
                 title,
                 ("task", "tissue", "data", "what"),
                 rows,
-                whole=("task", "tissue"),
+                whole=("task",),
             )
         ready = sum(remedy is None for remedy in lacking.values())
         echo(f"{ready} of {len(source.tasks)} tasks are ready.")
@@ -125,7 +127,7 @@ def _show_pairs(data: Path, label: str | None) -> None:
         "Pairs found in the folder",
         ("task", "tissue", "shift"),
         rows,
-        whole=("task", "tissue"),
+        whole=("task",),
     )
     for name, reason in unusable.items():
         echo(f"{name}: {reason}")
@@ -133,7 +135,14 @@ def _show_pairs(data: Path, label: str | None) -> None:
 
 @app.command("run", cls=opt.GroupedCommand)
 def run(
-    out: opt.ResultsFolder,
+    experiment: Annotated[
+        _Experiment | None,
+        typer.Argument(
+            help="paper: the tasks of the paper, and the public stand-ins of each.",
+            show_default=False,
+        ),
+    ] = None,
+    out: opt.ResultsFolder = Path("optirank-benchmark"),
     data: Annotated[
         Path | None,
         typer.Option(
@@ -185,6 +194,9 @@ def run(
     least two classes of at least 8 samples (column --label) and at least 100 genes;
     --tasks can name built-in ones too.
 
+    With the word paper: all that the paper ran on real data, by its grids, splits,
+    classifiers and rule, on its own sets where they are there and on stand-ins.
+
     Each (task, split, problem, classifier) is stored as soon as it is done. After
     Ctrl-C or a crash, the same command resumes. A task with damaged data is reported
     and left out. A competing tool runs in a process of its own; one that is not
@@ -193,6 +205,7 @@ def run(
     Examples:
 
       optirank-lab benchmark run --quick --out quick
+      optirank-lab benchmark run paper --device cuda
       optirank-lab benchmark run --data sets --out own
       optirank-lab benchmark run --problems whole --peer celltypist=/env/bin/python
       optirank-lab benchmark run --out results --dask tcp://host:8786
@@ -204,11 +217,17 @@ def run(
         from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks
         from optirank_lab.benchmark.engine import Work, plan_real
         from optirank_lab.benchmark.results import Storage
+        from optirank_lab.benchmark.tasks import paper_tasks
         from optirank_lab.data.registry import data_folder
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
-        chosen_tasks = _choose_tasks(data, listed(tasks), label, quick)
+        names = listed(tasks)
+        if experiment is not None:
+            if names or label:
+                raise ValueError("run paper has its own tasks: leave --tasks, --label")
+            names = [task.name for task in paper_tasks()]
+        chosen_tasks = _choose_tasks(data, names, label, quick)
         kind = _kind_of_problems(chosen_tasks.wanted, problems)
         pythons = _pythons_of_peers(peer, kind)
         chosen = registry.choose(listed(classifiers), kind)
@@ -328,12 +347,7 @@ def curve(
     data: Annotated[
         Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", help="The CSV; a figure of the same name goes beside it."
-        ),
-    ] = Path("results/curve.csv"),
+    out: opt.ResultsFolder = Path("optirank-curve"),
     label: _Label = None,
     peer: _Peer = None,
     jobs: opt.Processes = None,
@@ -341,16 +355,20 @@ def curve(
     """Compare classifiers at the same number of genes, over every pair of sets of a
     folder.
 
-    What the CSV has of a pair is kept, and the same command goes on from there.
-    Competing tools take part where there is a Python that has them.
+    The folder given by --out gets curve.csv, with one row per pair, method and number
+    of genes, and a figure. Each pair and method is stored as soon as it is done: the
+    same command goes on from there. Competing tools take part where there is a Python
+    that has them.
 
     Examples:
 
-      optirank-lab benchmark curve --data sets --out results/curve.csv
+      optirank-lab benchmark curve --data sets --out curve
       optirank-lab benchmark curve --data sets --peer singler=/env/bin/python
     """
     with tidy():
         from optirank_lab.benchmark import curve as study
+        from optirank_lab.benchmark.designs import CURVE, RealTasks
+        from optirank_lab.benchmark.results import Storage
         from optirank_lab.benchmark.tasks import find_pairs
         from optirank_lab.data.registry import LABEL
 
@@ -362,16 +380,23 @@ def curve(
                 f"{data} has no pair of sets with common classes and genes"
             )
         pythons = _pythons_of_peers(peer, "whole")
-        with progress_bar("pairs", len(pairs), lines=True) as bar:
-            table = study.run(
-                data, pairs, out, workers(jobs), lambda: bar.advance(), pythons
-            )
+        source = RealTasks(data.resolve(), pairs)
+        storage = Storage(out)
+        storage.check(CURVE, source.seed)
+        plan = study.plan(source, storage, pythons)
+        _announce(plan, storage)
+        with storage.open(CURVE, source.seed):
+            failed = compute(plan, study.work(source, pythons), storage, jobs)
+        table = study.table(storage, pairs)
         _show_curve(table)
-        echo(f"Table: {out}")
-        if sizes := study.write_left_out(table, out):
+        study.write(table, out / "curve.csv")
+        echo(f"Table: {out / 'curve.csv'}")
+        if sizes := study.write_left_out(table, out / "curve.csv"):
             echo(f"Sizes chosen without each tissue: {sizes}")
-        if figure := study.draw(table, out):
+        if figure := study.draw(table, out / "curve.csv"):
             echo(f"Figure: {figure}")
+        if failed:
+            raise typer.Exit(UNEXPECTED)
 
 
 def _show_curve(table: pd.DataFrame) -> None:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 from anndata import AnnData
+from rdata.parser import RObject
 
 from optirank._util.files import replacing
 from optirank.io.data import DataError, annotations_of, need, readable
@@ -37,7 +38,7 @@ class RawFiles:
     def __init__(self, entry: Entry, folder: Path) -> None:
         self.entry = entry
         self.folder = folder
-        self._r_files: dict[str, rdata.RObject] = {}
+        self._r_files: dict[str, dict[str, RObject]] = {}
         self._columns: dict[str, list[str | None]] = {}
 
     def paths(self, pattern: str) -> list[Path]:
@@ -66,12 +67,12 @@ class RawFiles:
         """The texts that a reference to a member of a file names."""
         name, _, member = reference.partition(":")
         if Path(name).suffix.lower() in _R_FILES:
-            return rdata.texts(self.r_file(name).find(member))
+            return rdata.texts(rdata.find(self.r_file(name), member))
         if reference not in self._columns:
             self._columns[reference] = _read_column(self.paths(name)[0], member)
         return self._columns[reference]
 
-    def r_file(self, name: str) -> rdata.RObject:
+    def r_file(self, name: str) -> dict[str, RObject]:
         """The objects of an R file."""
         if name not in self._r_files:
             self._r_files[name] = rdata.read_rdata(self.paths(name)[0])
@@ -92,7 +93,7 @@ def read_parts(raw: RawFiles, data: Path) -> list[AnnData]:
         return [_largest_matrix(raw.r_file(rules.r_list), rules.r_list)]
     if ":" in rules.matrix:
         name, _, member = rules.matrix.partition(":")
-        matrix = rdata.matrix(raw.r_file(name).find(member))
+        matrix = rdata.matrix(rdata.find(raw.r_file(name), member))
         return [_profiles(matrix, rules.genes_in, name)]
     for archive in raw.entry.files:
         _unpack(raw.folder / archive.name, rules.unpack or rules.matrix)
@@ -190,7 +191,7 @@ def numbered(count: int) -> list[str]:
     return [f"s{number}" for number in range(count)]
 
 
-def _largest_matrix(objects: rdata.RObject, source: str) -> AnnData:
+def _largest_matrix(objects: dict[str, RObject], source: str) -> AnnData:
     """The largest matrix of an R list, with the table of its samples.
 
     So are the sets that SingleCellNet offers.
@@ -218,22 +219,21 @@ def _largest_matrix(objects: rdata.RObject, source: str) -> AnnData:
 
 
 def _matrices_and_frames(
-    objects: rdata.RObject,
-) -> tuple[list[rdata.RMatrix], list[rdata.RObject]]:
+    objects: dict[str, RObject],
+) -> tuple[list[rdata.RMatrix], list[RObject]]:
     """The matrices and data frames of nested lists."""
     matrices: list[rdata.RMatrix] = []
-    frames: list[rdata.RObject] = []
-    waiting = list(objects.value.values()) if isinstance(objects.value, dict) else []
+    frames: list[RObject] = []
+    waiting = list(objects.values())
     while waiting:
         item = waiting.pop()
-        if not isinstance(item, rdata.RObject):
-            continue
-        if "row.names" in item.attributes:
+        inside = rdata.members(item)
+        if "row.names" in inside:
             frames.append(item)
-        elif "dim" in item.attributes or "Dim" in item.attributes:
+        elif "dim" in inside or "Dim" in inside:
             matrices.append(rdata.matrix(item))
-        elif isinstance(item.value, list):
-            waiting += item.value
+        else:
+            waiting += inside.values()
     return matrices, frames
 
 

@@ -1,15 +1,19 @@
-"""What confidences are worth on another platform: calibration and error control.
+"""The product as users get it: `train`, then `predict`, from one set to another.
 
-    python benchmarks/study_confidence.py [--data DIR] [--out DIR] [--jobs N] [--quick]
+    python benchmarks/study_product.py [--data DIR] [--out DIR] [--jobs N] [--quick]
 
-For every ordered pair of sets a model of 100 genes as `optirank train` makes it,
-calibrated on its held-out samples, labels the query.
+For every ordered pair of sets, models of all samples of the reference as `optirank
+train` makes them (by default, with the size chosen by held-out samples; and with 100,
+30 and 10 genes) label the whole query, as they are and after learning from it (`predict
+--adapt`).
 
-calibration     the expected calibration error on the query (ten bins of equal width),
-                the mean confidence and the share of right labels, as they are and after
-                learning from the query (`predict --adapt`); and with the classes of the
-                query counted equally, since probabilities are those of equal shares
-error_control   `predict --target-error`: labels given, and how many of them are wrong
+product         balanced accuracy; the expected calibration error (ten bins of equal
+                width), the mean confidence and the share of right labels, also with the
+                classes of the query counted equally, since probabilities are those of
+                equal shares; the agreement, the shift of the likeness, and whether
+                there is an alarm
+error_control   `predict --target-error` with 100 genes: labels given, and how many of
+                them are wrong
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from studies import Rows, labelled, options, over_pairs, trained
 
+from optirank._util.metrics import balanced_accuracy
 from optirank_lab.benchmark.statistics import calibration_error
 
 if TYPE_CHECKING:
@@ -31,13 +36,15 @@ if TYPE_CHECKING:
     from optirank_lab.benchmark.tasks import BenchmarkTask
 
 TARGETS = (0.01, 0.02, 0.05, 0.1)
+SIZES = ("auto", 100, 30, 10)
 FEWEST_TO_ADAPT = 10
 
 
 def main() -> None:
     tables = over_pairs(study, options(__doc__))
-    numbers = ["calibration_error", "confidence", "accuracy"]
-    print(tables["calibration"].groupby("adapted")[numbers].mean().round(3).to_string())
+    numbers = ["balanced_accuracy", "calibration_error", "confidence", "accuracy"]
+    keys = ["asked_for", "adapted"]
+    print(tables["product"].groupby(keys)[numbers].mean().round(3).to_string())
     control = tables["error_control"]
     control = control.assign(error=control["n_wrong"] / control["n_given"])
     print(control.groupby("target")["error"].describe().round(3).to_string())
@@ -45,19 +52,31 @@ def main() -> None:
 
 def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
     """The rows of one pair."""
-    return confidence_rows(trained(reference), query)
-
-
-def confidence_rows(model: Model, query: Set) -> Rows:
-    """Calibration and error control of a model on a query."""
     truth = np.asarray(query.labels).astype(str)
-    plain = labelled(model, query)
-    calibration = [calibration_row(plain, truth) | {"adapted": False}]
-    if len(truth) >= FEWEST_TO_ADAPT:
-        adapted = labelled(model, query, adapt=True)
-        calibration.append(calibration_row(adapted, truth) | {"adapted": True})
-    control = [*error_control_rows(model, query, plain, truth)]
-    return {"calibration": calibration, "error_control": control}
+    rows: list[dict] = []
+    control: list[dict] = []
+    for size in SIZES:
+        model = trained(reference, size)
+        plain = labelled(model, query)
+        about = {"asked_for": str(size), "genes": model.n_genes}
+        rows.append(about | {"adapted": False} | labels_row(plain, truth))
+        if len(truth) >= FEWEST_TO_ADAPT:
+            adapted = labelled(model, query, adapt=True)
+            rows.append(about | {"adapted": True} | labels_row(adapted, truth))
+        if size == 100:
+            control = [*error_control_rows(model, query, plain, truth)]
+    return {"product": rows, "error_control": control}
+
+
+def labels_row(labels: Labels, truth: NDArray) -> dict:
+    """How right some labels are, and what the product says of them."""
+    given = labels.classes[labels.chosen].astype(str)
+    return {
+        "balanced_accuracy": balanced_accuracy(truth, given),
+        "agreement": labels.record.get("agreement"),
+        "shift_of_likeness": labels.record["shift"],
+        "alarm": bool(labels.alarms),
+    } | calibration_row(labels, truth)
 
 
 def calibration_row(labels: Labels, truth: NDArray) -> dict:
