@@ -32,10 +32,10 @@ HERE = Path(__file__).parent
 STUDIES = (
     "panel_pairs",
     "study_ablation",
-    "study_confidence",
+    "study_product",
     "study_error_simulation",
     "study_unknown",
-    "study_tissues",
+    "study_agreement",
     "study_small",
     "study_synthetic",
     "study_paper",
@@ -64,7 +64,7 @@ def main() -> None:
         command = [sys.executable, str(HERE / f"{name}.py"), *given]
         progress.do(name, lambda command=command: subprocess.run(command, check=True))
     if not args.quick:
-        for name in ("fill_tables", "draw_curve", "draw_sweeps"):
+        for name in ("fill_tables", "draw_curve", "draw_differences", "draw_sweeps"):
             subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)
     progress.path.unlink()
     print(f"\n{args.out}: {(time.perf_counter() - begin) / 60:.1f} minutes")

@@ -54,7 +54,7 @@ FEWEST = 10  # samples of a query that is adapted to
 Labeller = Callable[["NDArray"], "NDArray"]  # labels with the genes that are left
 PANEL = "panel"
 NEAREST_MEAN = "nearest class mean"
-LR = "LR on ranks, best t"
+LR = "LR on ranks"
 
 
 class Samples(NamedTuple):

@@ -31,9 +31,9 @@ from sklearn.metrics import roc_auc_score
 from studies import Rows, labelled, options, over_pairs, trained
 
 from optirank.io.reading import read_expression
-from optirank.model.likeness import ALARM_SHIFT
 from optirank.ranks.scoring import best_class
 from optirank.workflow.predict import PredictOptions, label_profiles
+from optirank.workflow.trust import is_alarm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,8 +165,10 @@ def withheld_singly(predictor: Predictor, samples: Scored) -> NDArray:
 
 
 def alarm(predictor: Predictor, samples: Scored) -> bool:
-    """Whether the page says that the samples do not look like the training data."""
-    return predictor.likeness_score.shift(*samples) > ALARM_SHIFT
+    """Whether the samples are so unlike the training data that this is an alarm where
+    no other genes check their labels.
+    """
+    return is_alarm(None, predictor.likeness_score.relative(*samples))
 
 
 def shuffled_genes(X: sparse.csr_matrix) -> sparse.csr_matrix:

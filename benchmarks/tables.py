@@ -11,6 +11,8 @@ pairs of one tissue are not independent.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +20,7 @@ import pandas as pd
 from optirank._util.metrics import in_percent as percent
 from optirank_lab.benchmark.statistics import PairedComparison, bootstrap_interval
 from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
+from optirank_lab.data.registry import registry
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 TIE = 1e-9  # accuracies that differ by less are the same
@@ -52,6 +55,21 @@ def across_platforms(rows: pd.DataFrame) -> pd.DataFrame:
     standardised per gene.
     """
     return rows[~rows["shift"].isin([SAME_PLATFORM, SCALED_REFERENCE])]
+
+
+@cache
+def _modalities() -> dict[str, str]:
+    """Single-cell or bulk, by the name of a set."""
+    path = files("optirank_lab.data").joinpath("wide_sources.csv")
+    with as_file(path) as table:
+        sources = pd.read_csv(table).set_index("name")["source"]
+    wide = sources.str.extract(r"modality=(\S+)")[0].to_dict()
+    return wide | {name: entry.modality for name, entry in registry().items()}
+
+
+def modality_of(name: str) -> str:
+    """Whether a set is of single cells or of bulk profiles."""
+    return _modalities()[name]
 
 
 def by_pairs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

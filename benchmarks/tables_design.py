@@ -8,6 +8,7 @@ import pandas as pd
 from tables import (
     difference,
     mean_over_tissues,
+    modality_of,
     number,
     percent,
     read,
@@ -16,7 +17,6 @@ from tables import (
 )
 
 from optirank_lab.benchmark.statistics import compare
-from optirank_lab.data.registry import registry
 
 _OURS = "optirank"
 _CLASSIFIERS = ("panel model", "logistic regression", "random forest")
@@ -132,8 +132,7 @@ def design_minus_forest() -> str:
 def design_cells() -> str:
     """Each classifier on the tissues of single cells, with the same lists."""
     rows = _ours_of_100()
-    known = registry()
-    modality = rows["pair"].map(lambda pair: known[pair.split(" to ")[0]].modality)
+    modality = rows["pair"].map(lambda pair: modality_of(pair.split(" to ")[0]))
     means = mean_over_tissues(rows[modality == "single-cell"], ["classifier"])
     return ", ".join(percent(means[name]) for name in _CLASSIFIERS)
 

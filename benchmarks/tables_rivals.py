@@ -10,6 +10,7 @@ from tables import (
     counts,
     difference,
     mean_over_tissues,
+    modality_of,
     number,
     p_value,
     percent,
@@ -21,10 +22,8 @@ from tables import (
 
 from optirank_lab.benchmark.curve import ALL, METHODS, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import compare, over_tissues
-from optirank_lab.benchmark.tasks import SAME_PLATFORM
-from optirank_lab.data.registry import registry
+from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 
-DEFAULTS = ("none", 0.03)  # simulated platforms and penalty of the panel model
 NEAREST_MEAN = "nearest class mean"
 SAME = "–"
 
@@ -59,7 +58,7 @@ def rivals() -> pd.DataFrame:
     return rivals_of(across_platforms(read("curve")))
 
 
-def rivals_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
+def rivals_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFrame:
     """The panel of 100 genes minus each method: paired differences over tissues."""
     wide = rows.pivot_table(
         index="pair", columns=["method", "k"], values="balanced_accuracy"
@@ -108,28 +107,62 @@ def _beside(
 @table
 def readme_rivals() -> pd.DataFrame:
     """The comparisons in short: mean over tissues, and the panel minus it."""
-    columns = ["method", "genes (median)", "mean over tissues", "panel of 100 minus it"]
+    columns = [
+        "method",
+        "genes (median)",
+        "mean over problems",
+        "panel of 100 minus it",
+    ]
     return rivals()[columns]
 
 
 @table
-def same_platform() -> pd.DataFrame:
-    """Pairs within one platform, apart from the others: 30 and 100 genes, and all."""
+def apart() -> pd.DataFrame:
+    """Pairs that count in no other table: of one platform, and trained on values that
+    were standardised per gene.
+    """
     rows = read("curve")
-    rows = rows[rows["shift"] == SAME_PLATFORM]
-    shown = rows["k"].isin(["30", "100", ALL])
-    wide = rows[shown].pivot_table(
-        index=["method", "k"], columns="pair", values="balanced_accuracy"
-    )
+    kinds_of_pairs = {
+        "one platform": rows[rows["shift"] == SAME_PLATFORM],
+        "trained on z-scores": rows[rows["shift"] == SCALED_REFERENCE],
+    }
+    columns = {}
+    for name, part in kinds_of_pairs.items():
+        n_pairs, n_problems = part["pair"].nunique(), part["tissue"].nunique()
+        column = f"{name} ({n_pairs} pairs, {n_problems} problems)"
+        columns[column] = mean_over_tissues(part, ["method", "k"]).map(percent)
+    wide = pd.DataFrame(columns)
     order = [
         (name, k)
         for name in (*METHODS, *TOOLS)
         for k in ("30", "100", ALL)
         if (name, k) in wide.index
     ]
-    text = wide.loc[order].map(percent)
+    text = wide.loc[order].fillna("–")
     text.index = [f"{name}, {k} genes" for name, k in order]
     return as_text(text, "method")
+
+
+@table
+def problems() -> pd.DataFrame:
+    """Accuracy per problem: the panel of 100 and 30 genes beside three rivals."""
+    rows = across_platforms(read("curve"))
+    shown = {
+        "panel of 100": (PANEL, "100"),
+        "panel of 30": (PANEL, "30"),
+        "nearest class mean, 100": (NEAREST_MEAN, "100"),
+        "LR on ranks, tuned, all": ("LR on ranks, tuned", ALL),
+        "SingleR": ("SingleR", ALL),
+    }
+    by_key = rows.groupby(["tissue", "method", "k"])["balanced_accuracy"].mean()
+    table_of = {
+        name: by_key.xs(key, level=("method", "k")).map(percent)
+        for name, key in shown.items()
+    }
+    wide = pd.DataFrame(table_of).fillna("–")
+    pairs_of = rows.groupby("tissue")["pair"].nunique().astype(str)
+    wide.insert(0, "pairs", pairs_of.reindex(wide.index))
+    return as_text(wide, "problem")
 
 
 @table
@@ -153,9 +186,9 @@ def ablation() -> pd.DataFrame:
                     "variant": variant,
                     "genes": str(size),
                     "missing": f"{percent(missing, 0)} %",
-                    "mean over tissues": percent(mean),
+                    "mean over problems": percent(mean),
                     "minus the first": SAME if same else difference(comparison),
-                    "tissues better / same / worse": SAME if same else better,
+                    "problems better / same / worse": SAME if same else better,
                 }
             )
     return pd.DataFrame(records)
@@ -184,29 +217,11 @@ def panel_pairs() -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
-def _adapted_100(column: str) -> str:
-    """A column of the panel of 100 genes in the table of `panel_pairs`."""
-    return panel_pairs().set_index("genes").loc["100", column]
-
-
-@number
-def adapted_100() -> str:
-    """The panel of 100 after learning from the query."""
-    return _adapted_100("adapted")
-
-
-@number
-def adapted_minus_plain() -> str:
-    """What learning from the query adds to the panel of 100."""
-    return _adapted_100("adapted minus plain")
-
-
 @table
 def kinds() -> pd.DataFrame:
     """The same means, of the tissues of single cells and of bulk profiles apart."""
     rows = across_platforms(read("curve"))
-    known = registry()
-    modality = rows["pair"].map(lambda pair: known[pair.split(" to ")[0]].modality)
+    modality = rows["pair"].map(lambda pair: modality_of(pair.split(" to ")[0]))
     records = []
     for key, part in rows.groupby(["method", "k"], sort=False):
         if key[1] not in ("100", ALL) and key != (PANEL, "30"):
@@ -215,75 +230,9 @@ def kinds() -> pd.DataFrame:
         for kind, words in {"single-cell": "single cells", "bulk": "bulk"}.items():
             of_kind = part[modality[part.index] == kind]
             n_tissues = of_kind["tissue"].nunique()
-            column = f"{words} ({n_tissues} tissues)"
+            column = f"{words} ({n_tissues} problems)"
             record[column] = percent(tissue_mean(of_kind, "balanced_accuracy"))
         records.append(record)
-    return pd.DataFrame(records)
-
-
-@table
-def tissues() -> pd.DataFrame:
-    """Penalty and simulated platforms, chosen without the tissue."""
-    chosen = chosen_without(across_platforms(read("tissues")))
-    numbers = ["chosen without it", "as it is", "best in hindsight"]
-    chosen[numbers] = chosen[numbers].map(percent)
-    return chosen
-
-
-def chosen_without(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per tissue: the setting that is best over the other tissues, and how it does on
-    this one.
-    """
-    wide = rows.pivot_table(
-        index="tissue", columns=["platforms", "l2"], values="balanced_accuracy"
-    )
-    records = []
-    for tissue in wide.index:
-        best = wide.drop(index=tissue).mean().idxmax()
-        records.append(
-            {
-                "tissue": tissue,
-                "setting": f"{_platforms(best[0])}, l2 {best[1]:g}",
-                "chosen without it": wide.loc[tissue, best],
-                "as it is": wide.loc[tissue, DEFAULTS],
-                "best in hindsight": wide.loc[tissue].max(),
-            }
-        )
-    frame = pd.DataFrame(records)
-    means = frame[["chosen without it", "as it is", "best in hindsight"]].mean()
-    last = {"tissue": "mean", "setting": ""} | means.to_dict()
-    return pd.concat([frame, pd.DataFrame([last])])
-
-
-def _platforms(name: str) -> str:
-    return "no platforms" if name == "none" else f"platforms, {name}"
-
-
-@table
-def settings() -> pd.DataFrame:
-    """Every setting of the study of tissues: mean over tissues, beside the model
-    as it is.
-    """
-    rows = across_platforms(read("tissues"))
-    tissue_of = tissues_of(rows)
-    wide = rows.pivot_table(
-        index="pair", columns=["platforms", "l2"], values="balanced_accuracy"
-    )
-    records = []
-    for key in wide:
-        comparison = compare(wide[key], wide[DEFAULTS], tissue_of)
-        same = key == DEFAULTS
-        records.append(
-            {
-                "simulated platforms": key[0],
-                "l2": f"{key[1]:g}",
-                "mean over tissues": percent(over_tissues(wide[key], tissue_of).mean()),
-                "minus the model as it is": SAME if same else difference(comparison),
-                "tissues better / same / worse": SAME
-                if same
-                else counts(comparison.tissues),
-            }
-        )
     return pd.DataFrame(records)
 
 
@@ -343,7 +292,7 @@ def lr_logs() -> str:
 @number
 def lr_ranks() -> str:
     """LR on ranks of all genes."""
-    return method_mean("LR on ranks, best t")
+    return method_mean("LR on ranks")
 
 
 @number
@@ -394,16 +343,6 @@ def singler_bulk() -> str:
 
 
 @number
-def panel_without_one_array() -> str:
-    """The panel of 100 without the pairs of two ovarian sets of one type of array."""
-    rows = across_platforms(read("curve"))
-    sets = ("ovtn_gse12470", "ovtn_gse51088")
-    one_array = rows["pair"].isin([" to ".join(sets), " to ".join(sets[::-1])])
-    means = mean_over_tissues(rows[~one_array], ["method", "k"])
-    return percent(means[PANEL, "100"])
-
-
-@number
 def minus_nearest_mean_100() -> str:
     """The panel of 100 minus the nearest class mean with 100 genes."""
     return panel_minus(NEAREST_MEAN, "100")
@@ -429,9 +368,7 @@ def papers_minus_lr_ranks() -> str:
         index="pair", columns=["method", "k"], values="balanced_accuracy"
     )
     paper = wide["paper's classifier", ALL]
-    return difference(
-        compare(paper, wide["LR on ranks, best t", ALL], tissues_of(rows))
-    )
+    return difference(compare(paper, wide["LR on ranks", ALL], tissues_of(rows)))
 
 
 @number
@@ -461,7 +398,7 @@ def minus_singler() -> str:
 @number
 def minus_lr_ranks() -> str:
     """The panel of 100 minus LR on ranks of all genes."""
-    return panel_minus("LR on ranks, best t")
+    return panel_minus("LR on ranks")
 
 
 @number

@@ -28,42 +28,51 @@ LARGE_CALIBRATION_ERROR = 0.1  # a confidence of 0.9 that is right 8 times of 10
 
 
 @table
-def calibration() -> pd.DataFrame:
-    """Expected calibration error of the panel of 100 on the query, over pairs."""
-    return calibration_of(read("calibration"))
+def product() -> pd.DataFrame:
+    """Models as `train` makes them, on the whole query: accuracy, calibration."""
+    return product_of(across_platforms(read("product")))
 
 
-def calibration_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
-    """Calibration by platforms and adaptation: mean, median, worst, overconfident."""
+def product_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """By the size asked for, plain and adapted: means over problems."""
+    rows = rows.assign(adapted=rows["adapted"].astype(str) == "True")
+    problems = tissues_of(rows)
+    wide = rows.pivot_table(
+        index="pair", columns=["asked_for", "adapted"], values="balanced_accuracy"
+    )
     records = []
-    for adapted, of_kind in rows.groupby("adapted"):
-        groups = {
-            "across platforms": across_platforms(of_kind),
-            "one platform": of_kind[of_kind["shift"] == SAME_PLATFORM],
+    for (size, adapted), part in rows.groupby(["asked_for", "adapted"], sort=False):
+        error = part["calibration_error"]
+        record = {
+            "genes": "by default" if size == "auto" else str(size),
+            "labels": "adapted" if adapted else "plain",
+            "pairs": str(len(part)),
+            "genes (median)": f"{part['genes'].median():.0f}",
+            "balanced accuracy": percent(tissue_mean(part, "balanced_accuracy")),
+            "adapted minus plain": "–",
+            "calibration error": f"{tissue_mean(part, 'calibration_error'):.3f}",
+            "above 0.1": f"{(error > LARGE_CALIBRATION_ERROR).sum()} of {len(part)}",
+            "mean confidence": percent(tissue_mean(part, "confidence")),
+            "right": percent(tissue_mean(part, "accuracy")),
         }
-        for name, part in groups.items():
-            if part.empty:
-                continue
-            error = part["calibration_error"]
-            large = (error > LARGE_CALIBRATION_ERROR).sum()
-            above = (part["confidence"] > part["accuracy"]).sum()
-            worst = part.loc[error.idxmax()]
-            mean = tissue_mean(part, "calibration_error")
-            records.append(
-                {
-                    "pairs": f"{name} ({len(part)})",
-                    "labels": "adapted" if adapted else "plain",
-                    f"mean over {tissue}": f"{mean:.3f}",
-                    "over pairs": f"{error.mean():.3f}",
-                    "median": f"{error.median():.3f}",
-                    f"above {LARGE_CALIBRATION_ERROR:g}": f"{large} of {len(part)}",
-                    "worst": f"{error.max():.3f} ({worst['pair']})",
-                    "overconfident": f"{above} of {len(part)}",
-                    "mean confidence": percent(part["confidence"].mean()),
-                    "right": percent(part["accuracy"].mean()),
-                }
-            )
+        if adapted:
+            gain = compare(wide[size, True], wide[size, False], problems)
+            record["adapted minus plain"] = difference(gain)
+        records.append(record)
     return pd.DataFrame(records)
+
+
+@table
+def error_asked_and_got() -> pd.DataFrame:
+    """Error asked for against error got, in short."""
+    columns = {
+        "asked for": "asked for",
+        "labels given": "labels given",
+        "error, over problems": "wrong labels, mean over problems",
+        "without control": "without control",
+        "kept": "pairs on which it was kept",
+    }
+    return error_control()[[*columns]].rename(columns=columns)
 
 
 @table
@@ -77,7 +86,7 @@ def adaptation() -> pd.DataFrame:
                 "query": query,
                 "genes": str(genes),
                 "pairs": str(len(part)),
-                "tissues": str(part["tissue"].nunique()),
+                "problems": str(part["tissue"].nunique()),
                 "plain": percent(tissue_mean(part, "plain")),
                 "adapted": percent(tissue_mean(part, "adapted")),
                 "adapted minus plain": difference(gain_of(part, "plain", "adapted")),
@@ -101,7 +110,7 @@ def error_control() -> pd.DataFrame:
     return error_control_of(across_platforms(read("error_control")))
 
 
-def error_control_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
+def error_control_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFrame:
     """Pairs that could not be served, pairs on which the error was kept, errors with
     and without the control.
     """
@@ -187,14 +196,14 @@ def unknown() -> pd.DataFrame:
     """Classes left out of training: how they are told from the others."""
     rows = read("unknown")
     across = across_platforms(rows)
-    kinds = {f"mean over {across['tissue'].nunique()} tissues": across}
+    kinds = {f"mean over {across['tissue'].nunique()} problems": across}
     kinds |= dict(iter(across.groupby("tissue")))
     one_platform = rows[rows["shift"] == SAME_PLATFORM]
     for tissue, part in one_platform.groupby("tissue"):
         kinds[f"{tissue} (one platform)"] = part
     return pd.DataFrame(
         {
-            "tissue": name,
+            "problem": name,
             "classes left out": str(len(part)),
             "AUC, correlation": f"{tissue_mean(part, 'auc_correlation'):.3f}",
             "AUC, largest probability": f"{tissue_mean(part, 'auc_probability'):.3f}",
@@ -318,7 +327,7 @@ def change_30_nearest_mean() -> str:
 @number
 def change_30_lr() -> str:
     """Change of regression on the ranks of 100 genes without 30 % of them."""
-    return _change(0.3, "LR on ranks, best t")
+    return _change(0.3, "LR on ranks")
 
 
 @number
@@ -454,27 +463,62 @@ def adapting() -> pd.DataFrame:
     )
 
 
-def _calibration_error(adapted: bool) -> str:
-    rows = across_platforms(read("calibration"))
-    of_kind = rows[rows["adapted"] == adapted]
-    return f"{tissue_mean(of_kind, 'calibration_error'):.3f}"
+def _product(size: str, *, adapted: bool) -> pd.DataFrame:
+    """Rows of models of a size, across platforms."""
+    rows = across_platforms(read("product"))
+    of_size = rows["asked_for"].astype(str) == size
+    return rows[of_size & (rows["adapted"] == adapted)]
+
+
+@number
+def product_auto() -> str:
+    """Balanced accuracy of `train` by default."""
+    return percent(tissue_mean(_product("auto", adapted=False), "balanced_accuracy"))
+
+
+@number
+def product_100() -> str:
+    """Balanced accuracy of `train --genes 100`."""
+    return percent(tissue_mean(_product("100", adapted=False), "balanced_accuracy"))
+
+
+@number
+def adapted_100() -> str:
+    """The same after learning from the query."""
+    return percent(tissue_mean(_product("100", adapted=True), "balanced_accuracy"))
+
+
+@number
+def adapted_minus_plain() -> str:
+    """What learning from the query adds to a model of 100 genes."""
+    plain = _product("100", adapted=False).set_index("pair")
+    adapted = _product("100", adapted=True).set_index("pair")
+    column = "balanced_accuracy"
+    return difference(compare(adapted[column], plain[column], plain["tissue"]))
 
 
 @number
 def calibration_error_mean() -> str:
-    """Expected calibration error over tissues."""
-    return _calibration_error(False)
+    """Expected calibration error over problems."""
+    rows = _product("100", adapted=False)
+    return f"{tissue_mean(rows, 'calibration_error'):.3f}"
 
 
 @number
 def calibration_error_adapted() -> str:
-    """Expected calibration error over tissues, of adapted labels."""
-    return _calibration_error(True)
+    """Expected calibration error over problems, of adapted labels."""
+    rows = _product("100", adapted=True)
+    return f"{tissue_mean(rows, 'calibration_error'):.3f}"
 
 
 @number
 def calibration_large() -> str:
     """Pairs with an expected calibration error above 0.1."""
-    rows = across_platforms(read("calibration"))
-    error = rows[~rows["adapted"]]["calibration_error"]
+    error = _product("100", adapted=False)["calibration_error"]
     return f"{(error > LARGE_CALIBRATION_ERROR).sum()} of {len(error)}"
+
+
+@number
+def labels_given() -> str:
+    """Share of labels given at 5 %, over problems, where it can be shown."""
+    return percent(tissue_mean(_control()[1], "share_given"), 0)

@@ -19,6 +19,7 @@ ALL = {
     "run",
     "make_results",
     "draw_curve",
+    "draw_differences",
     "draw_sweeps",
     "make_models",
     "make_ontology",

@@ -205,7 +205,7 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
     other.var["symbol"], other.var_names = other.var_names, other.var["code"].to_numpy()
     optirank.tl.annotate(other, model, layer="counts", gene_column="symbol")
     assert other.obs["optirank"].tolist() == expected
-    few = adata[:, ~adata.var_names.isin(panel_names(model)[:3])].copy()
+    few = adata[:, ~adata.var_names.isin(panel_names(model)[:2])].copy()
     few.raw = adata
     optirank.tl.annotate(few, model)
     assert any(
@@ -213,6 +213,11 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
     )
     optirank.tl.annotate(few, model, use_raw=True)
     assert few.obs["optirank"].tolist() == expected
+    fewer = adata[:, ~adata.var_names.isin(panel_names(model)[:25])].copy()
+    fewer.raw = adata
+    labels = optirank.tl.annotate(fewer, model)
+    assert fewer.obs["optirank"].tolist() == expected
+    assert any("raw is read" in note for note in labels.notes)
     with pytest.raises(ValueError, match="is empty; use X"):
         optirank.tl.annotate(adata, model, use_raw=True)
     with pytest.raises(ValueError, match="give one of them"):
@@ -247,7 +252,12 @@ def test_columns_that_are_not_written_again_are_removed(model, adata, tmp_path):
     labels = label_profiles(
         profiles_of(adata), model, PredictOptions(clusters="leiden")
     )
-    labels = replace(labels, files=np.full(len(labels.names), "query.h5ad"))
+    n_samples = len(labels.names)
+    labels = replace(
+        labels,
+        files=np.full(n_samples, "query.h5ad"),
+        alarms=np.full(n_samples, "an alarm", dtype=object),
+    )
     assert set(labels.further()) == {*FURTHER, "cluster"}
     predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad")
     written = anndata.read_h5ad(tmp_path / "out.h5ad").obs

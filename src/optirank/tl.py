@@ -244,7 +244,8 @@ def annotate(
     key_added: str = "optirank",
     *,
     clusters: str | None = None,
-    adapt: bool = False,
+    adapt: bool | str = False,
+    strict: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
     sensitivity: Mapping[str, float] | str | None = None,
@@ -273,10 +274,12 @@ def annotate(
     clusters : str, optional
         Column of ``adata.obs``: each cluster also gets a name, the majority label of
         its samples or "heterogeneous". Samples keep their own labels.
-    adapt : bool, default=False
+    adapt : bool or "auto", default=False
         Whether to learn from the query: a regression on the query's own genes, taught
         by the surest labels, is mixed with the model. A label then depends on the other
-        samples. If False, a note says where it is worth trying.
+        samples. If False, a note says where it is worth trying; "auto" does it there.
+    strict : bool, default=False
+        Whether to withhold all labels where an alarm says that they may all be wrong.
     target_error : float, optional
         Withhold labels ("unassigned") so that at most this share of those given is
         wrong, judged by the held-out samples of the training, with 80 % confidence, and
@@ -322,10 +325,14 @@ def annotate(
         name with "/", it is "|" in the column's name.
     ``adata.obs[key_added + "_withheld_because"]`` : categorical
         Why a label is withheld; "" where it is given.
+    ``adata.obs[key_added + "_alarm"]`` : categorical
+        Only where the labels may all be wrong: why.
     ``adata.uns[key_added]`` : dict
         How the labels were made: the model and its digest, the options, the classes,
         the genes that are missing, the threshold, the word for labels that are
-        withheld, how far the samples are from the training data (``shift``), and the
+        withheld, the ``agreement`` of genes outside the panel (None where it cannot be
+        told) and that ``agreement_by_label``, how much the samples look like the
+        training data (``likeness``, a share of that of held-out samples), and the
         ``notes``.
     """
     from optirank.io.objects import anndata_of, check_anndata, is_frame, profiles_of
@@ -338,6 +345,7 @@ def annotate(
     options = PredictOptions(
         clusters=clusters,
         adapt=adapt,
+        strict=strict,
         target_error=target_error,
         threshold=threshold,
         sensitivity=sensitivity,
@@ -346,6 +354,7 @@ def annotate(
         homologs=homologs,
     )
     check_anndata(adata, "annotate")
+    fitted = as_model(model)
     profiles = profiles_of(
         adata,
         layer,
@@ -353,6 +362,7 @@ def annotate(
         use_raw=use_raw,
         table=table,
         annotations=[clusters] if is_frame(adata) and clusters else [],
+        known_genes=fitted.path_genes,
     )
     target: Any = None if is_frame(adata) else anndata_of(adata, table)
     if target is not None and key_added in target.obs and key_added not in target.uns:
@@ -360,7 +370,7 @@ def annotate(
             f"adata.obs has a column {key_added!r} that is not optirank's: choose "
             "another key_added, or delete the column"
         )
-    labels = label_profiles(profiles, as_model(model), options)
+    labels = label_profiles(profiles, fitted, options)
     if target is not None:
         columns, probabilities = labels.fields(key_added)
         for name in outdated(key_added, target.obs, columns):
@@ -379,7 +389,8 @@ def explain(
     model: AnyModel,
     sample: str | None = None,
     *,
-    adapt: bool = False,
+    adapt: bool | str = False,
+    strict: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
     sensitivity: Mapping[str, float] | str | None = None,
@@ -398,7 +409,8 @@ def explain(
     adata, model : as in :func:`annotate`
     sample : str, optional
         Name of the sample; not needed where there is one alone, as in ``adata[3]``.
-    adapt, target_error, threshold, sensitivity, unknown_rate, drop_classes, homologs
+    adapt, strict, target_error, threshold, sensitivity, unknown_rate, drop_classes,
+    homologs
         As in :func:`annotate`.
     layer, use_raw, gene_column, table
         As in :func:`train`.
@@ -417,6 +429,7 @@ def explain(
 
     options = PredictOptions(
         adapt=adapt,
+        strict=strict,
         target_error=target_error,
         threshold=threshold,
         sensitivity=sensitivity,
@@ -425,9 +438,17 @@ def explain(
         homologs=homologs,
     )
     check_anndata(adata, "explain")
-    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw, table=table)
+    fitted = as_model(model)
+    profiles = profiles_of(
+        adata,
+        layer,
+        gene_column,
+        use_raw=use_raw,
+        table=table,
+        known_genes=fitted.path_genes,
+    )
     row = sample_position(profiles, sample)
-    labels = label_profiles(profiles, as_model(model), options, explained=row)
+    labels = label_profiles(profiles, fitted, options, explained=row)
     assert labels.explanation is not None
     return labels.explanation
 
@@ -557,7 +578,8 @@ def evaluate(
     *,
     mapping: Mapping[str, str] | None = None,
     prevalence: Mapping[str, float] | None = None,
-    adapt: bool = False,
+    adapt: bool | str = False,
+    strict: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
     sensitivity: Mapping[str, float] | str | None = None,
@@ -586,7 +608,8 @@ def evaluate(
     prevalence : mapping from class to share, optional
         How frequent classes are where the model will be used, for PPV and NPV; by
         default as in ``adata``.
-    adapt, target_error, threshold, sensitivity, unknown_rate, drop_classes, homologs
+    adapt, strict, target_error, threshold, sensitivity, unknown_rate, drop_classes,
+    homologs
         As in :func:`annotate`.
     layer, use_raw, gene_column, table, report, verbose
         As in :func:`train`.
@@ -606,6 +629,7 @@ def evaluate(
     _check_report(report)
     options = PredictOptions(
         adapt=adapt,
+        strict=strict,
         target_error=target_error,
         threshold=threshold,
         sensitivity=sensitivity,
@@ -614,6 +638,7 @@ def evaluate(
         homologs=homologs,
     )
     check_anndata(adata, "evaluate")
+    fitted = as_model(model)
     profiles = profiles_of(
         adata,
         layer,
@@ -621,10 +646,11 @@ def evaluate(
         use_raw=use_raw,
         table=table,
         annotations=[label] if is_frame(adata) else [],
+        known_genes=fitted.path_genes,
     )
     evaluation = evaluate_profiles(
         profiles,
-        as_model(model),
+        fitted,
         label,
         options,
         mapping=mapping,

@@ -11,11 +11,14 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import date
+from io import StringIO
+from pathlib import Path
 
 import anndata
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from typer.testing import CliRunner, Result
 
 from example_model import (
@@ -23,6 +26,8 @@ from example_model import (
     as_anndata,
     panel_names,
     reference_set,
+    telling_model,
+    telling_pair,
     trained_example,
 )
 from optirank._util import files
@@ -31,7 +36,7 @@ from optirank.cli.app import app
 from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, show_table
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
-from profiles import take_genes, take_samples
+from profiles import changed, take_genes, take_samples
 
 QUERY, MODEL = "query.h5ad", "model.optirank"
 TRAIN = ("train", "reference.h5ad", "--label", "cell_type", "--genes", 20, "--jobs", 1)
@@ -580,6 +585,56 @@ def test_an_explanation_takes_the_options_of_prediction(folder):
     assert f"confidence {labels['confidence'][name]:.3f}" in done.stdout
     done = good("inspect", MODEL, QUERY, "--explain", name, "--adapt")
     assert "learning from the query changed" in done.stderr
+
+
+@pytest.fixture
+def unlike(folder):
+    """Files of a model that stores further genes, of a query, and of a scrambled one."""
+    save(telling_model(), "telling.optirank")
+    query = telling_pair()[1]
+    write_h5ad(query, "right.h5ad")
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(row) for row in query.X.toarray()])
+    write_h5ad(changed(query, X=csr_matrix(X)), "wrong.h5ad")
+
+
+@pytest.mark.usefixtures("unlike")
+def test_strict_writes_labels_withheld_with_their_alarm_and_ends_with_an_error():
+    wrong = ("predict", "wrong.h5ad", "-m", "telling.optirank", "-o", "-")
+    done = good(*wrong)
+    table = pd.read_csv(StringIO(done.stdout))
+    assert table["alarm"].str.contains("may all be wrong").all()
+    assert (table["label"] != "unassigned").all()
+    done = optirank(*wrong, "--strict")
+    assert done.exit_code == BAD_INPUT
+    assert "--strict: the labels may all be wrong" in done.stderr
+    assert (pd.read_csv(StringIO(done.stdout))["label"] == "unassigned").all()
+    right = ("predict", "right.h5ad", "-m", "telling.optirank", "-o", "-", "--strict")
+    done = good(*right)
+    assert "alarm" not in pd.read_csv(StringIO(done.stdout))
+    assert done.stderr.count("note: agreement of other genes") == 1
+
+
+@pytest.mark.usefixtures("unlike")
+def test_adapt_stands_alone_or_with_auto_wherever_it_is():
+    for words, learns in (
+        (("--adapt", "right.h5ad"), True),
+        (("right.h5ad", "--adapt", "auto"), True),
+        (("wrong.h5ad", "--adapt"), True),
+        (("--adapt", "auto", "wrong.h5ad"), False),
+    ):
+        done = good("predict", *words, "-m", "telling.optirank", "-o", "-")
+        assert ("learning from the query changed" in done.stderr) == learns
+        assert ("nothing is learned from the query" in done.stderr) == (not learns)
+
+
+@pytest.mark.usefixtures("unlike")
+def test_an_evaluation_has_the_agreement_beside_the_accuracy():
+    command = ("evaluate", "right.h5ad", "-m", "telling.optirank", "-l", "cell_type")
+    done = good(*command, "-o", "figures.json")
+    found = json.loads(Path("figures.json").read_text())
+    assert found["agreement"] > 0.6
+    assert f"agreement of other genes {found['agreement']:.2f}" in done.stdout
 
 
 def test_one_patient_per_file_is_labelled_and_clinical_columns_are_not_guessed(folder):

@@ -33,8 +33,9 @@ from expression_files import (
 )
 from optirank.datasets import DataError, open_expression, read_expression
 from optirank.io.blocks import blocks, unique_genes
-from optirank.io.data import gene_names, raw_genes, text_column
+from optirank.io.data import about, gene_names, notes_of, raw_genes, text_column
 from optirank.io.joining import join
+from optirank.io.objects import profiles_of
 from optirank.io.reading import open_file, write_h5ad, write_table
 from profiles import changed, take_genes, take_samples, values
 
@@ -420,6 +421,52 @@ def test_raw_of_a_file_is_read_if_asked_for_and_its_genes_are_known(data, tmp_pa
         assert raw_genes(opened) == data.var_names.tolist()
     raw = read_expression(tmp_path / "raw.h5ad", use_raw=True)
     np.testing.assert_array_equal(dense(raw.X), dense(data.X))
+
+
+def test_raw_of_a_file_is_read_where_x_lacks_the_genes_of_a_model(data, tmp_path):
+    whole = to_anndata(data)
+    few = whole[:, :3].copy()
+    few.raw = whole
+    few.write_h5ad(tmp_path / "raw.h5ad")
+    known = data.var_names.tolist()
+    raw = read_expression(tmp_path / "raw.h5ad", known_genes=known)
+    np.testing.assert_array_equal(dense(raw.X), dense(data.X))
+    assert notes_of(raw) == [
+        f"raw is read: X has 3 of the {len(known)} genes of the model, raw has "
+        f"{len(known)}"
+    ]
+    assert not about(read_expression(tmp_path / "raw.h5ad", known_genes=known[:3]))[
+        "notes"
+    ]
+
+
+def test_chunks_of_a_zarr_folder_that_are_not_there_are_named(data, tmp_path):
+    path = tmp_path / "lost.zarr"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of formats to come
+        to_anndata(data, "dense").write_zarr(path, chunks=(2, data.n_vars))
+    assert not notes_of(read_expression(path))
+    chunks = [one for one in (path / "X").rglob("*") if one.is_file()]
+    chunks = [one for one in chunks if one.name[0] in "0123456789"]
+    chunks[0].unlink()
+    (note,) = notes_of(read_expression(path))
+    assert "1 of the" in note
+    assert "are read as zeros" in note
+
+
+def test_names_that_samples_share_and_a_genome_in_those_of_genes_are_said(
+    data, tmp_path
+):
+    adata = to_anndata(data)
+    adata.obs_names = ["twice"] * 2 + adata.obs_names[2:].tolist()
+    adata.var_names = [f"{name}_hg38" for name in adata.var_names]
+    adata.write_h5ad(tmp_path / "names.h5ad")
+    for found in (read_expression(tmp_path / "names.h5ad"), profiles_of(adata)):
+        assert found.var_names.tolist() == data.var_names.tolist()
+        spelling, samples = notes_of(found)
+        assert "without the genome" in spelling
+        assert "1 sample name occurs more than once" in samples
+        assert "twice" in samples
 
 
 @pytest.mark.parametrize("storage", ["csr", "csc", "dense"])

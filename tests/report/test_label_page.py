@@ -12,7 +12,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from example_model import LABEL, as_anndata, panel_names
+from example_model import (
+    LABEL,
+    as_anndata,
+    panel_names,
+    telling_model,
+    telling_pair,
+)
 from optirank import PanelClassifier
 from optirank.cli.common import in_flags
 from optirank.io.reading import profiles_of
@@ -21,6 +27,7 @@ from optirank.model.card import ClassCounts
 from optirank.report.pages import page
 from optirank.workflow.labels import label_table
 from optirank.workflow.predict import PredictOptions, label_profiles
+from profiles import take_samples
 
 
 def labelled(adata, model, **options):
@@ -229,3 +236,19 @@ def test_a_withheld_label_of_one_sample_comes_with_its_reason(model, query):
     text = page(labelled(as_anndata(query)[:1].copy(), model, threshold=1.0))
     assert "the label is withheld: confidence below the threshold" in text
     assert tiles(text)[0] == ("no label", "withheld")
+
+
+def test_the_page_shows_the_agreement_of_other_genes_or_why_there_is_none():
+    model, query = telling_model(), telling_pair()[1]
+    labels = label_profiles(query, model)
+    text = page(labels)
+    agreement = f"{labels.record['agreement']:.2f}"
+    assert (agreement, "agreement of genes outside the panel") in tiles(text)
+    assert "genes that had no part in the labels" in text
+    assert '<figure id="agreement">' in text
+    alone = page(label_profiles(take_samples(query, [0]), model))
+    checked = alone.partition('<p id="checked">')[2].partition("</p>")[0]
+    assert (
+        "cannot be checked by other genes: it takes two labels of at least" in checked
+    )
+    assert '<figure id="agreement">' not in alone

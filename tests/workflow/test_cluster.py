@@ -19,7 +19,15 @@ import pandas as pd
 import pytest
 
 import optirank
-from example_model import LABEL, as_anndata, panel_names, reference_set, trained_example
+from example_model import (
+    LABEL,
+    as_anndata,
+    panel_names,
+    reference_set,
+    telling_model,
+    telling_pair,
+    trained_example,
+)
 from optirank._util.passes import PerSample
 from optirank.io import cluster as engine_module
 from optirank.io.blocks import columns_of, read_blocks
@@ -33,12 +41,19 @@ from optirank.io.cluster import (
     installed,
 )
 from optirank.io.data import DataError
+from optirank.io.objects import profiles_of
 from optirank.io.passes import run_pass
-from optirank.io.reading import open_file, open_matrix, open_several, read_expression
+from optirank.io.reading import (
+    open_file,
+    open_matrix,
+    open_several,
+    read_expression,
+    write_h5ad,
+)
 from optirank.io.runs import ChangedFileError, Parts, parts_folder
 from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
-from optirank.workflow.predict import predict_file
+from optirank.workflow.predict import label_profiles, predict_file
 from optirank.workflow.train import TrainingOptions, train
 from profiles import values
 
@@ -128,6 +143,22 @@ def test_labels_are_those_of_one_machine(name, folder, address, tmp_path):
     assert (alone.probabilities == there.probabilities).all()
     assert alone.record["query_checksum"] == there.record["query_checksum"]
     assert not parts_folder(tmp_path / "there.csv").exists()
+
+
+def test_the_agreement_is_that_of_one_machine_and_of_a_lazy_query(
+    address, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(query_pass, "_BLOCK_SAMPLES", 16)
+    model, query = telling_model(), telling_pair()[1]
+    write_h5ad(query, tmp_path / "query.h5ad")
+    alone = predict_file(tmp_path / "query.h5ad", model, tmp_path / "alone.csv")
+    there = predict_file(
+        tmp_path / "query.h5ad", model, tmp_path / "there.csv", dask=address
+    )
+    lazy = anndata.experimental.read_lazy(tmp_path / "query.h5ad")
+    for labels in (there, label_profiles(profiles_of(lazy), model)):
+        assert labels.record["agreement"] == alone.record["agreement"]
+        assert (labels.probabilities == alone.probabilities).all()
 
 
 @pytest.mark.parametrize("names", [["reference.h5ad"], ["one.h5ad", "two.h5ad"]])

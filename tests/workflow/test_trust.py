@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import anndata
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.stats import rankdata
 
+from example_model import telling_model, telling_pair
+from optirank.io.writing import write_h5ad
+from optirank.model.likeness import INVERTED
 from optirank.panel.agreement import Agreement
 from optirank.workflow.options import PredictOptions
-from optirank.workflow.trust import STEPS, Trust
-from optirank.workflow.withholding import NOT_KEPT, withhold
+from optirank.workflow.predict import (
+    ADAPT_MAY_HELP,
+    NOT_LEARNED,
+    label_profiles,
+    predict_file,
+)
+from optirank.workflow.trust import ALARM_BELOW, STEPS, Trust
+from optirank.workflow.withholding import NOT_KEPT, STRICT, withhold
+from profiles import changed
 
 CLASSES = ["b cell", "t cell", "monocyte"]
 
@@ -97,18 +112,25 @@ def query():
     predictor = SimpleNamespace(
         panel=panel, model=SimpleNamespace(panel=panel), left_out=()
     )
-    return SimpleNamespace(predictor=predictor, genes_apart=np.full(4, 9))
+    return SimpleNamespace(
+        predictor=predictor, genes_apart=np.full(4, 9), trust=trust(0.8, 0.8)
+    )
+
+
+def with_trust(query, given):
+    return SimpleNamespace(**(vars(query) | {"trust": given}))
 
 
 def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training(query):
     confidence = np.array([0.99, 0.98, 0.97, 0.5])
     asked = PredictOptions(target_error=0.05)
-    like = withhold(query, confidence, asked, trust(0.8, 0.8))
+    like = withhold(query, confidence, asked)
     assert (like.reasons == "").tolist() == [True, True, True, False]
-    unlike = withhold(query, confidence, asked, trust(0.1, 0.1))
+    unlike = withhold(with_trust(query, trust(0.1, 0.1)), confidence, asked)
     assert (unlike.reasons == NOT_KEPT).all()
     assert "all labels are withheld" in unlike.notes[-1]
-    unchecked = withhold(query, confidence, asked, Trust(CLASSES, 4, None, 0.9))
+    single = with_trust(query, Trust(CLASSES, 4, None, 0.9))
+    unchecked = withhold(single, confidence, asked)
     assert (unchecked.reasons == like.reasons).all()
     assert "cannot be checked by other genes" in unchecked.notes[-1]
 
@@ -116,5 +138,98 @@ def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training(que
 def test_a_threshold_withholds_the_same_whatever_the_query_is_like(query):
     confidence = np.array([0.99, 0.98, 0.97, 0.5])
     for options in (PredictOptions(threshold=0.8), PredictOptions()):
-        given = withhold(query, confidence, options, trust(0.1, 0.1))
+        given = withhold(with_trust(query, trust(0.1, 0.1)), confidence, options)
         assert (given.reasons == withhold(query, confidence, options).reasons).all()
+
+
+def scrambled(query):
+    """The query with the values of each sample in an order of its own."""
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(row) for row in query.X.toarray()])
+    return changed(query, X=csr_matrix(X))
+
+
+def test_agreement_is_measured_in_the_pass_that_labels_by_genes_outside_the_panel():
+    model, query = telling_model(), telling_pair()[1]
+    labels = label_profiles(query, model)
+    record = labels.record
+    assert record["agreement"] > 0.6
+    assert set(record["agreement_by_label"]) == {"a", "b", "c"}
+    assert not labels.warnings
+    assert "alarm" not in labels.table()
+    assert any(note.startswith("agreement of other genes 0.") for note in labels.notes)
+    # By hand: the labels given, over the further genes that are not of the panel
+    genes, means = model.further.found_among(query.var_names, model.genes)
+    assert not set(model.genes).intersection(query.var_names[genes])
+    ranks = rankdata(query.X.toarray()[:, genes], axis=1) / len(genes)
+    own = np.array([ranks[labels.chosen == k].mean(axis=0) for k in range(3)])
+    pairs = [(one - one.mean(axis=0)).ravel() for one in (means, own)]
+    np.testing.assert_allclose(record["agreement"], np.corrcoef(pairs)[0, 1])
+
+
+def test_labels_do_not_depend_on_the_genes_that_check_them():
+    model, query = telling_model(), telling_pair()[1]
+    plain = label_profiles(query, replace(model, further=None))
+    checked = label_profiles(query, model)
+    np.testing.assert_array_equal(plain.probabilities, checked.probabilities)
+    assert plain.record["query_checksum"] == checked.record["query_checksum"]
+    assert plain.record["agreement"] is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5ad", ".zarr"])
+def test_an_alarm_is_a_column_of_every_table_of_labels(suffix, tmp_path):
+    model = telling_model()
+    write_h5ad(scrambled(telling_pair()[1]), tmp_path / "query.h5ad")
+    labels = predict_file(tmp_path / "query.h5ad", model, tmp_path / f"out{suffix}")
+    assert labels.record["agreement"] < ALARM_BELOW
+    assert not any("--adapt" in note for note in labels.notes)
+    (alarm,) = labels.warnings
+    assert "may all be wrong" in alarm
+    if suffix == ".csv":
+        written = pd.read_csv(tmp_path / "out.csv")["alarm"]
+    elif suffix == ".parquet":
+        written = pd.read_parquet(tmp_path / "out.parquet")["alarm"]
+    else:
+        read = anndata.read_h5ad if suffix == ".h5ad" else anndata.read_zarr
+        adata = read(tmp_path / f"out{suffix}")
+        written = adata.obs["optirank_alarm"]
+        assert adata.uns["optirank"]["agreement"] == labels.record["agreement"]
+    assert set(written) == {alarm}
+
+
+def test_strict_withholds_all_labels_of_a_query_with_an_alarm_and_no_others():
+    model, query = telling_model(), telling_pair()[1]
+    strict = PredictOptions(strict=True)
+    wrong = label_profiles(scrambled(query), model, strict)
+    assert (wrong.reasons == STRICT).all()
+    assert not label_profiles(query, model, strict).withheld.any()
+
+
+def test_auto_learns_from_a_query_only_where_the_agreement_says_that_it_helps():
+    model, query = telling_model(), telling_pair()[1]
+    auto = PredictOptions(adapt="auto")
+    learned = label_profiles(query, model, auto)
+    assert "n_changed" in learned.record
+    given = label_profiles(query, model, PredictOptions(adapt=True))
+    np.testing.assert_array_equal(learned.probabilities, given.probabilities)
+    assert ADAPT_MAY_HELP in label_profiles(query, model).notes
+    left = label_profiles(scrambled(query), model, auto)
+    assert "n_changed" not in left.record
+    assert NOT_LEARNED in left.notes
+    with pytest.raises(ValueError, match="adapt='sometimes': use True, False or"):
+        PredictOptions(adapt="sometimes")
+
+
+def test_values_of_which_less_is_more_are_named_and_invert_reads_them(tmp_path):
+    model, query = telling_model(), telling_pair()[1]
+    values = pd.DataFrame(
+        40 - query.X.toarray(), index=query.obs_names, columns=query.var_names
+    )
+    values.to_csv(tmp_path / "ct.csv")
+    reading = {"genes_in": "columns", "any_scale": True}
+    out = tmp_path / "labels.csv"
+    turned = predict_file(tmp_path / "ct.csv", model, out, **reading)
+    assert INVERTED in turned.notes
+    right = predict_file(tmp_path / "ct.csv", model, out, invert=True, **reading)
+    assert INVERTED not in right.notes
+    assert right.labels.tolist() == label_profiles(query, model).labels.tolist()

@@ -24,6 +24,7 @@ class Flag:
     typed : the type of what is typed, where it is not that of the field.
     choices : the words that it may be.
     lowest, highest : the numbers that it may be.
+    alone : the word that it stands for without a value, where it may.
     """
 
     help: str
@@ -34,6 +35,7 @@ class Flag:
     choices: tuple[str, ...] = ()
     lowest: float | None = None
     highest: float | None = None
+    alone: str | None = None
 
 
 @dataclass(frozen=True)

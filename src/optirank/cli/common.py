@@ -26,6 +26,7 @@ from optirank._util.workers import worker_count
 
 if TYPE_CHECKING:
     from optirank.model import Model
+    from optirank.workflow.labels import Labels
     from optirank.workflow.performance import Performance
     from optirank.workflow.results import Result
 
@@ -240,6 +241,16 @@ def show_warnings(result: Result) -> None:
     """Print what needs attention to stderr."""
     for warning in result.warnings:
         echo(f"WARNING: {in_flags(warning)}", err=True)
+
+
+def end_strictly(labels: Labels, *, strict: bool) -> None:
+    """End with an error, after all is written, where strict labels have an alarm."""
+    if strict and labels.alarmed:
+        tell_error(
+            "optirank: --strict: the labels may all be wrong, see the warning; all are "
+            "withheld"
+        )
+        raise typer.Exit(BAD_INPUT)
 
 
 def write_page(result: Result, report: Path | None, dated: bool) -> None:

@@ -18,6 +18,7 @@ from optirank.cli.common import (
     check_page,
     claimed_outputs,
     echo,
+    end_strictly,
     file_or_stdout,
     remedies_for_missing_genes,
     show_notes,
@@ -32,7 +33,6 @@ from optirank.workflow.options import PredictOptions
 
 if TYPE_CHECKING:
     from optirank.workflow.evaluate import Evaluation
-    from optirank.workflow.performance import Performance
 
 _OUT = (
     "The table of classes (.csv), or all figures and tables (.json); - for stdout, "
@@ -126,17 +126,19 @@ def evaluate(
             if out is not None:
                 target = stack.enter_context(file_or_stdout(out, ".csv"))
             show_notes(evaluation)
-            _show_performance(evaluation.performance, label)
+            _show_performance(evaluation, label)
             if target is not None:
                 _write_tables(evaluation, target)
                 echo(f"Tables: {out}")
             write_page(evaluation, report, dated)
+    end_strictly(evaluation.labels, strict=given["strict"])
 
 
-def _show_performance(judged: Performance, label: str) -> None:
+def _show_performance(evaluation: Evaluation, label: str) -> None:
     """Print the figures of each class, those of withholding, and the headline."""
     from optirank._util.metrics import percent
 
+    judged = evaluation.performance
     show_performance(judged, f"Labels against {label}")
     table = judged.withholding
     rows = [
@@ -150,10 +152,13 @@ def _show_performance(judged: Performance, label: str) -> None:
         ("error at most", "labels given", "error"),
         rows,
     )
+    agreement = evaluation.labels.record["agreement"]
+    by_genes = "cannot be told" if agreement is None else f"{agreement:.2f}"
     auc = "" if judged.auc != judged.auc else f", mean AUC {judged.auc:.3f}"
     echo(
         f"Balanced accuracy {judged.headline()}, {judged.n_right} of "
-        f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}"
+        f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}; "
+        f"agreement of other genes {by_genes}"
     )
 
 
@@ -191,6 +196,7 @@ def _plain(evaluation: Evaluation) -> dict[str, Any]:
         "low": low,
         "high": high,
         "auc": judged.auc,
+        "agreement": evaluation.labels.record["agreement"],
     }
     tables = {}
     for name, table in evaluation.tables.items():
@@ -202,6 +208,7 @@ def _plain(evaluation: Evaluation) -> dict[str, Any]:
         "query": Path(evaluation.source).name,
         "label": evaluation.label,
         **{name: None if share != share else share for name, share in figures.items()},
+        "agreement_by_label": evaluation.labels.record["agreement_by_label"],
         "unknown_classes": evaluation.unknown,
         "warnings": evaluation.warnings,
         "notes": evaluation.notes,

@@ -12,12 +12,24 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from optirank._util.flags import FlaggedField, flagged_fields
+from optirank._util.flags import Flag, FlaggedField, flagged_fields
 from optirank.cli.common import listed, use_flags
 from optirank.io.options import ReadOptions
 
 F = TypeVar("F", bound=Callable[..., None])
 OUTPUT = "Options for output"
+_alone: dict[str, Flag] = {}  # options that may stand without a value, by name
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """The words of a command line, options that stand alone with what they mean."""
+    spelled: list[str] = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        flag = _alone.get(word)
+        if flag is not None and following not in flag.choices:
+            word = f"{word}={flag.alone}"
+        spelled.append(word)
+    return spelled
 
 
 class _PlainHelp:
@@ -52,6 +64,10 @@ class GroupedCommand(_PlainHelp, TyperCommand):
             "[OPTIONS]",
             *(str(argument.metavar or argument.name.upper()) for argument in arguments),
         ]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        return super().parse_args(ctx, _with_values(args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; messages name its options."""
@@ -183,6 +199,8 @@ def _parameter(option_field: FlaggedField) -> inspect.Parameter:
         settings["min"] = flag.lowest
     if flag.highest is not None:
         settings["max"] = flag.highest
+    if flag.alone is not None:
+        _alone[option_field.spelled] = flag
     typed = option_field.type
     default = option_field.default
     if flag.choices:

@@ -16,6 +16,7 @@ from optirank.cli.common import (
     check_page,
     claimed_outputs,
     echo,
+    end_strictly,
     file_or_stdout,
     remedies_for_missing_genes,
     show_notes,
@@ -121,6 +122,7 @@ def predict(
                     f"{counted(n_withheld, 'label', 'labels')} withheld"
                 )
                 write_page(labels, report, dated)
+        end_strictly(labels, strict=given["strict"])
 
 
 def _show_labels(labels: Labels) -> None:

@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
+from optirank.io.absent_chunks import absent_notes
 from optirank.io.data import DataError, about, make_profiles, need, readable
 from optirank.io.formats import Format, check_sizes, open_hdf5, open_sparse
+from optirank.io.gene_choice import raw_note
 from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -36,7 +39,8 @@ def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[AnnData]:
 def _open_h5ad_matrix(path: Path, options: ReadOptions) -> Iterator[Any]:
     with open_hdf5(path) as file:
         with readable(path):
-            matrix = _matrix(_anndata_group(file, path, options), path, options)
+            group = _anndata_group(file, path, options)
+            matrix = _chosen_matrix(group, path, options)
         yield matrix
 
 
@@ -51,7 +55,7 @@ def _open_zarr(path: Path, options: ReadOptions) -> Iterator[AnnData]:
 def _open_zarr_matrix(path: Path, options: ReadOptions) -> Iterator[Any]:
     with readable(path):
         group = _anndata_group(_zarr_group(path), path, options)
-        matrix = _matrix(group, path, options)
+        matrix = _chosen_matrix(group, path, options)
     yield matrix
 
 
@@ -101,12 +105,19 @@ def _anndata_of(group: Any, path: Path, options: ReadOptions) -> AnnData:
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
+    notes = []
+    note = _raw_note(group, path, options)
+    if note is not None:
+        options = replace(options, use_raw=True)
+        notes.append(note)
+    notes += _absent_notes(_matrix_element(group, path, options))
     matrix = _matrix(group, path, options)
     obs = _frame(group, "obs", path)
     raw = _raw_group(group, path)
+    var = _frame(raw if options.use_raw else group, "var", path)
+    adata = make_profiles(matrix, obs, var, str(path), notes=notes)
     if options.use_raw:
-        return make_profiles(matrix, obs, _frame(raw, "var", path), str(path))
-    adata = make_profiles(matrix, obs, _frame(group, "var", path), str(path))
+        return adata
     if raw is not None:
         about(adata)["raw_genes"] = _index_of(raw["var"])
     return adata
@@ -159,6 +170,30 @@ def _read_elem(element: Any) -> Any:
     from anndata.io import read_elem
 
     return read_elem(element)
+
+
+def _raw_note(group: Any, path: Path, options: ReadOptions) -> str | None:
+    """Why raw is read although nobody asked for it, or None where it is not."""
+    raw = _raw_group(group, path)
+    named = options.layer is not None or options.gene_column is not None
+    if raw is None or options.use_raw or named or "var" not in group:
+        return None
+    if not hasattr(group["var"], "keys"):
+        return None
+    genes = _index_of(group["var"])
+    return raw_note(options.known_genes, genes, _index_of(raw["var"]))
+
+
+def _chosen_matrix(group: Any, path: Path, options: ReadOptions) -> Any:
+    """The matrix that `_anndata_of` reads."""
+    chosen = _raw_note(group, path, options) is not None
+    return _matrix(group, path, replace(options, use_raw=chosen or options.use_raw))
+
+
+def _absent_notes(element: Any) -> list[str]:
+    """Notes on chunks that are not there, of a matrix that is stored in zarr."""
+    array = element.get("data") if hasattr(element, "keys") else element
+    return absent_notes(element) if hasattr(array, "nchunks_initialized") else []
 
 
 def _matrix(group: Any, path: Path, options: ReadOptions) -> Any:

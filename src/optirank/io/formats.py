@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from optirank.io.data import DataError, need, readable
 from optirank.io.options import ReadOptions
@@ -55,12 +56,19 @@ def open_hdf5(path: Path) -> Iterator[Any]:
 
 
 def open_sparse(group: Any, path: Path, shape: tuple[int, int]) -> Any:
-    """anndata's matrix of a group that holds one, left where it is stored."""
+    """anndata's matrix of a group that holds one, left where it is stored.
+
+    That of half precision is read, in single precision.
+    """
     from anndata.io import sparse_dataset
 
     check_sizes(group, path)
     stored = sparse_dataset(group)
     _check_pointers(group, shape[stored.format == "csc"])
+    if np.dtype(group["data"].dtype) == np.float16:  # which no sparse matrix holds
+        parts = (group["data"][...].astype(np.float32), group["indices"][...])
+        made = sparse.csc_matrix if stored.format == "csc" else sparse.csr_matrix
+        return made((*parts, group["indptr"][...]), shape=shape)
     return stored
 
 

@@ -16,12 +16,16 @@ from optirank.io.anndata_files import choose_table
 from optirank.io.data import (
     DataError,
     MissingExtraError,
+    about,
     make_profiles,
     with_annotations,
 )
 from optirank.io.features import gene_names_of, genes_among
+from optirank.io.gene_choice import raw_note
+from optirank.io.gene_spelling import plain_gene_names
 from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.stored import is_dask
+from optirank.io.table_checks import repeated_samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +94,7 @@ def profiles_of(
     use_raw: bool = False,
     table: str | None = None,
     annotations: Sequence[str] = (),
+    known_genes: Sequence[str] = (),
 ) -> AnnData:
     """The profiles of an object as an AnnData like that of a reader, with the same
     values.
@@ -103,6 +108,8 @@ def profiles_of(
     table : which table of a SpatialData, or modality of a MuData.
     annotations : columns of a data frame that describe samples, beside those that hold
         text.
+    known_genes : the genes of a model; where X lacks many of them and ``raw`` has them,
+        ``raw`` is read, with a note, unless a layer is named.
     """
     if is_frame(data):
         if layer is not None or use_raw or gene_column is not None:
@@ -117,7 +124,18 @@ def profiles_of(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
             f"DataFrame, not from a {type(adata).__name__}"
         )
-    return _profiles_of_anndata(adata, layer, gene_column, use_raw)
+    note = None
+    if layer is None and not use_raw and gene_column is None:
+        raw = getattr(adata, "raw", None)
+        note = raw_note(
+            known_genes, adata.var_names, None if raw is None else raw.var_names
+        )
+    raw_is_read = use_raw or note is not None
+    profiles = _profiles_of_anndata(adata, layer, gene_column, raw_is_read)
+    if note is not None:
+        notes = about(profiles)["notes"]
+        about(profiles)["notes"] = [note, *notes]
+    return profiles
 
 
 def labelled_profiles(
@@ -166,7 +184,7 @@ def _profiles_of_anndata(
 ) -> AnnData:
     raw = getattr(adata, "raw", None)
     source = "adata"
-    about = {}
+    beside = {}
     if use_raw:
         if layer is not None:
             raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
@@ -181,22 +199,27 @@ def _profiles_of_anndata(
         matrix = _layer_of(adata, layer)
         var = _frame_in_memory(adata.var)
         if raw is not None:
-            about["raw_genes"] = np.array([str(name) for name in raw.var_names], object)
+            beside["raw_genes"] = np.array(
+                [str(name) for name in raw.var_names], object
+            )
     if is_dask(matrix) and np.isnan(matrix.shape).any():
         raise ValueError(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
     names, _ = gene_names_of(var, gene_column, source)
+    spelling: list[str] = []
+    if gene_column is None:
+        names, spelling = plain_gene_names(names)
     kept, notes = genes_among(names, var)
     return make_profiles(
         matrix,
         _frame_in_memory(adata.obs),
         var.drop(columns=gene_column or []).set_axis(names),
         source,
-        notes=notes,
+        notes=[*spelling, *notes, *repeated_samples(adata.obs_names)],
         used=_mask(kept, len(names)),
-        **about,
+        **beside,
     )
 
 
@@ -265,6 +288,6 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
         frame.loc[:, described],
         expression.iloc[:0].T.iloc[:, :0].set_axis(names),
         "the data frame",
-        notes=notes,
+        notes=[*notes, *repeated_samples(frame.index)],
         used=_mask(kept, len(names)),
     )

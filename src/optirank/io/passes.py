@@ -12,7 +12,7 @@ import copy
 import itertools
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -33,6 +33,20 @@ Gathered = list[dict[str, Any]]  # what each accumulator of a group has gathered
 Groups = Generator[tuple[int, Gathered]]  # with the end of each group
 
 
+class Cut(NamedTuple):
+    """A block of which some genes are an array too, made once for all accumulators.
+
+    An accumulator whose class says ``takes_all`` gets ``whole``, all others ``some``.
+    """
+
+    some: NDArray
+    whole: Any
+
+    def for_(self, accumulator: Accumulator) -> Any:
+        """What an accumulator takes of the block."""
+        return self.whole if getattr(accumulator, "takes_all", False) else self.some
+
+
 @dataclass(frozen=True)
 class Form:
     """What the blocks of a pass look like.
@@ -43,6 +57,7 @@ class Form:
     together : blocks of a group.
     as_sparse : whether blocks are made sparse, because those of another set are.
     as_dense : whether blocks are made arrays.
+    dense : where some genes alone are, their positions, see `Cut`.
     source : where the samples come from, for messages.
     """
 
@@ -51,14 +66,22 @@ class Form:
     as_sparse: bool
     as_dense: bool
     source: str
+    dense: tuple[int, ...] = ()
 
     def block(self, X: Any) -> Any:
         """The values of a block as accumulators take them: an array or a CSR matrix."""
+        if self.dense:
+            whole = sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
+            return Cut(_dense(whole[:, list(self.dense)]), whole)
         if self.as_dense:
-            return X.toarray() if sparse.issparse(X) else np.asarray(X)
+            return _dense(X)
         if self.as_sparse or sparse.issparse(X):
             return sparse.csr_matrix(X)
         return np.asarray(X)
+
+
+def _dense(X: Any) -> NDArray:
+    return X.toarray() if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
 @dataclass(frozen=True)
@@ -88,6 +111,7 @@ def run_pass(
     rows: NDArray | None = None,
     together: int = 1,
     as_dense: bool = False,
+    dense: Sequence[int] = (),
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -105,13 +129,14 @@ def run_pass(
     rows : rising positions of samples; None for all.
     together : blocks of a group, which is one task where there are tasks.
     as_dense : whether blocks are arrays also where the values are sparse.
+    dense : where some genes alone are, their positions, see `Cut`.
     cluster : where groups are folded instead of here.
     progress : called with the number of samples that were seen, and of all.
     """
     empty = [copy.copy(accumulator) for accumulator in accumulators]
     parts = parts_of(data)
     some_sparse = len(parts) > 1 and any(map(are_sparse, parts))
-    form = Form(size, together, some_sparse, as_dense, source_of(parts))
+    form = Form(size, together, some_sparse, as_dense, source_of(parts), tuple(dense))
     pieces = _pieces_of(parts, genes, rows)
     n_samples = sum(len(piece.rows) for piece in pieces)
     if cluster is not None:
@@ -193,10 +218,11 @@ def fold_group(
     """
     own = [copy.copy(accumulator) for accumulator in empty]
     for block in blocks:
-        stop = start + block.shape[0]
+        cut = block if isinstance(block, Cut) else Cut(block, block)
+        stop = start + cut.some.shape[0]
         try:
             for accumulator in own:
-                accumulator.add(block, slice(start, stop))
+                accumulator.add(cut.for_(accumulator), slice(start, stop))
         except DataError:
             raise
         except ValueError as error:

@@ -39,12 +39,14 @@ from optirank.io.data import (
 )
 from optirank.io.features import gene_names_of, genes_among
 from optirank.io.formats import Format
+from optirank.io.gene_spelling import plain_gene_names
 from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.loom import LOOM
 from optirank.io.objects import check_anndata as check_anndata
 from optirank.io.objects import profiles_of as profiles_of
 from optirank.io.options import ReadOptions
 from optirank.io.runs import signature
+from optirank.io.table_checks import repeated_samples
 from optirank.io.tables import TableOptions
 from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
 from optirank.io.writing import write_h5ad as write_h5ad
@@ -233,11 +235,16 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     path, options = Path(store.path), store.options
     is_one_table = store.format in (TABLE.name, PARQUET.name)
     gene_column = None if is_one_table else options.gene_column
+    spelling: list[str] = []
     obs, var = annotations_of(stored), features_of(stored)
     with readable(path):
         names, _ = gene_names_of(var, gene_column, path)
+        if gene_column is None and not is_one_table:
+            names, spelling = plain_gene_names(names)
         kept, notes = genes_among(names, var)
-    notes = [*obs.attrs.get("notes", ()), *notes]
+    notes = [*about(stored)["notes"], *obs.attrs.get("notes", ()), *spelling, *notes]
+    if not is_one_table:  # whose reader says it
+        notes += repeated_samples(stored.obs_names)
     if options.samples is not None:
         obs, named = tables.join_annotations(obs, [Path(options.samples)], str(path))
         if not named.all():

@@ -21,13 +21,17 @@ from numpy.typing import ArrayLike, NDArray
 from optirank.model.confidence import class_codes
 
 N_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
-ALARM_SHIFT = 0.4  # known cells on other platforms stay below, shuffled genes are above
 # Forgiven: .3 finds a tenth fewer shuffled cells, .1 loses twice as many
 _MAX_SHIFT = 0.2
 _TYPICAL_SHIFT = 0.1  # of real pairs of platforms, where a query has few samples
 _PRIOR_SAMPLES = 20  # samples that the typical shift counts for
 
 _INVERTED = 0.15  # no query of a right pair correlates as negatively with all classes
+INVERTED = (
+    "the genes of these samples are in the opposite order of those of every class of "
+    "the training data: if less is more, as in Ct values of qPCR, give invert=True "
+    "(--invert), or the negative values"
+)
 _CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
 
 
@@ -115,9 +119,10 @@ def looks_inverted(mean_ranks: NDArray, class_means: NDArray) -> bool:
     """Whether the genes of a query are in the opposite order of those of all classes.
 
     So are Ct values of qPCR, of which less is more, and every label is then reversed.
-    Two classes whose means are each other's opposite hide it. Over 16 real pairs, 5 of
-    the queries are found after negation by their panels of about 100 genes, 11 by 1000
-    genes; of queries of other tissues and of shuffled genes, 1 in 100 is.
+    Two classes whose means are each other's opposite hide it. After negation, 5 of the
+    queries of 17 real pairs are found by their panels of about 100 genes, and 11 of
+    those of 16 by 1000 further genes; of queries of other tissues and of shuffled
+    genes, 1 in 100 is. The limit was chosen on the same pairs.
 
     Parameters
     ----------

@@ -92,6 +92,8 @@ class RanksByLabel:
     every : every so many-th sample is looked at, the first among them.
     """
 
+    takes_all = True  # also of blocks of which other accumulators get a panel alone
+
     def __init__(
         self,
         label: LabelsOfBlock,

@@ -10,6 +10,7 @@ import numpy as np
 
 from optirank._util.metrics import percent
 from optirank._util.names import some
+from optirank.pl.agreement import agreement_size, draw_agreement
 from optirank.pl.labels import draw_labels, labels_size
 from optirank.report.environment import figure_image
 from optirank.workflow.labels import Labels, label_table
@@ -46,6 +47,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         "advice": advice(labels),
         "withheld_rows": _reasons(labels),
         "clusters": clusters,
+        "checked": checked_by_genes(labels),
         "missing": missing_genes(labels),
         "notes": labels.notes,
         "provenance": provenance(labels),
@@ -61,6 +63,7 @@ def _tiles(labels: Labels, n_withheld: int, n_unused: int) -> list[tuple[str, st
         (f"{labels.confidence.mean():.3f}", "mean confidence"),
         genes_tile(labels),
     ]
+    tiles += agreement_tile(labels)
     n_changed = labels.record.get("n_changed")
     if n_changed is not None:
         tiles.append(
@@ -73,10 +76,45 @@ def _tiles(labels: Labels, n_withheld: int, n_unused: int) -> list[tuple[str, st
     return tiles
 
 
+def agreement_tile(labels: Labels) -> list[tuple[str, str]]:
+    """The agreement of other genes, where it can be told."""
+    trust = labels.trust
+    if trust is None or trust.agreement is None:
+        return []
+    return [(f"{trust.agreement:.2f}", "agreement of genes outside the panel")]
+
+
 def genes_tile(labels: Labels) -> tuple[str, str]:
     """How many genes of the panel the query has."""
     n_genes = labels.record["n_genes"]
     return f"{n_genes - len(labels.missing)} of {n_genes}", "genes of the panel found"
+
+
+def checked_by_genes(labels: Labels) -> dict[str, Any] | None:
+    """What genes outside the panel say of the labels; None for several files, of which
+    the notes say it.
+    """
+    trust = labels.trust
+    if trust is None:
+        return None
+    compared = trust.compared
+    if compared is None or trust.agreement is None:
+        text = f"The labels cannot be checked by other genes: {trust.unchecked}."
+        return {"text": text, "figure": None}
+    figure = figure_image(
+        lambda ax: draw_agreement(ax, compared, trust.classes),
+        *agreement_size(compared),
+    )
+    return {
+        "text": f"Over {compared.n_genes:,} genes that had no part in the labels, the "
+        "samples of a label differ from the others as they do in the training data "
+        f"with an agreement of {trust.agreement:.2f} (1: just so; 0: not at all). "
+        f"An agreement is {trust.meaning}.",
+        "figure": figure,
+        "caption": "One point per gene: how far its mean rank in the samples of the "
+        "label is from that of all labels, in the training data (across) and here "
+        "(upwards). Right labels lie along the line.",
+    }
 
 
 def mostly_withheld(labels: Labels) -> list[str]:

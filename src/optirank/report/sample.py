@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optirank._util.metrics import percent
-from optirank.report.labels import genes_tile, missing_genes, model_name, provenance
+from optirank.report.labels import (
+    checked_by_genes,
+    genes_tile,
+    missing_genes,
+    model_name,
+    provenance,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +51,7 @@ def sample_view(labels: Labels, explanation: Explanation) -> dict[str, Any]:
         ],
         "n_more_genes": max(0, len(contributions) - _SHOWN),
         "rest": float(contributions["contribution"].iloc[_SHOWN:].sum()),
+        "checked": checked_by_genes(labels),
         "missing": missing_genes(labels),
         "notes": labels.notes,
         "provenance": provenance(labels),

@@ -19,7 +19,9 @@ from optirank.pl.truth import (
 )
 from optirank.report.environment import figure_image
 from optirank.report.labels import (
+    agreement_tile,
     can_show,
+    checked_by_genes,
     missing_genes,
     model_name,
     mostly_withheld,
@@ -91,6 +93,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     if n_changed is not None:
         text = f"of {len(result.labels.chosen):,} labels changed by adapt=True"
         tiles.append((f"{n_changed:,}", text))
+    tiles += agreement_tile(result.labels)
     return _against_truth(judged, result.model) | {
         "title": f"Evaluation on {Path(result.source).name}",
         "lead": f"{judged.n_samples:,} samples, true classes from the column "
@@ -102,6 +105,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
             *_weak(judged),
         ],
         "tiles": [*tiles, *_auc_tile(judged)],
+        "checked": checked_by_genes(result.labels),
         "missing": missing_genes(result.labels),
         "notes": result.notes,
         "provenance": provenance(result.labels),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from optirank.model import Model
     from optirank.workflow.clusters import Clusters
     from optirank.workflow.explain import Explanation
+    from optirank.workflow.trust import Trust
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
@@ -85,7 +86,7 @@ def label_table(
 
 
 # All columns that `Labels.further` may have, save that which the data have themselves
-FURTHER = ("withheld_because", "file", "cluster_label", "cluster_share")
+FURTHER = ("withheld_because", "alarm", "file", "cluster_label", "cluster_share")
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,6 +101,7 @@ class Labels(Result):
     classes : the model's classes, as text.
     chosen : the class of each sample, a position in ``classes``.
     reasons : why the label of a sample is withheld; "" where it is given.
+    alarms : of each sample, the alarm of its query; "" where there is none.
     confidence, probabilities : of each sample.
     notes : sentences for the reader.
     warnings : those that need attention: the labels may be wrong as a whole.
@@ -109,6 +111,7 @@ class Labels(Result):
     record : what ``adata.uns`` and the file beside the labels keep.
     explanation : why a query of one sample got its label; None for more samples.
     files : the file of each sample, where several were labelled.
+    trust : what checks the labels as a whole; None for several files.
     """
 
     model: Model
@@ -117,6 +120,7 @@ class Labels(Result):
     classes: NDArray
     chosen: NDArray
     reasons: NDArray
+    alarms: NDArray
     confidence: NDArray
     probabilities: NDArray
     notes: list[str]
@@ -127,6 +131,7 @@ class Labels(Result):
     record: dict[str, Any] = field(default_factory=dict)
     explanation: Explanation | None = None
     files: NDArray | None = None
+    trust: Trust | None = None
 
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())
@@ -152,6 +157,11 @@ class Labels(Result):
     def withheld(self) -> NDArray:
         """Whether the label of each sample is withheld."""
         return self.reasons != ""
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether an alarm says of some samples that their labels may all be wrong."""
+        return bool((self.alarms != "").any())
 
     @property
     def codes(self) -> NDArray:
@@ -190,6 +200,8 @@ class Labels(Result):
     def further(self) -> dict[str, NDArray]:
         """Columns after the probabilities; what is added here is in every format."""
         columns = {"withheld_because": self.reasons}
+        if self.alarmed:
+            columns["alarm"] = self.alarms
         if self.files is not None:
             columns["file"] = self.files
         if self.clusters is not None:
@@ -206,8 +218,8 @@ class Labels(Result):
         }
         further: dict[str, Any] = dict(self.further())
         further.pop("cluster", None)  # which the AnnData has
-        reasons = pd.Categorical(further["withheld_because"])
-        further["withheld_because"] = reasons
+        for name in {"withheld_because", "alarm"}.intersection(further):
+            further[name] = pd.Categorical(further[name])
         if "cluster_label" in further:
             further["cluster_label"] = as_category(further["cluster_label"], self.words)
         columns |= {f"{key}_{name}": values for name, values in further.items()}

@@ -24,6 +24,15 @@ _GENES = "Options for the genes"
 _MODEL = "Options for the model's card"
 _MISSING = "Options for genes with other names"
 
+# What is said of learning from a query, and what it means
+_ADAPT: dict[object, bool | str] = {
+    None: False,
+    False: False,
+    True: True,
+    "always": True,
+    "auto": "auto",
+}
+
 # Of a training and of a design alike
 Label = Annotated[
     str, Flag(metavar="COLUMN", help="Class labels.", names=("--label", "-l"))
@@ -291,8 +300,22 @@ class PredictOptions:
         Flag(metavar="COLUMN", help="Clusters: each also gets its majority label."),
     ] = None
     adapt: Annotated[
+        bool | str,
+        Flag(
+            metavar="[auto]",
+            help="Learn from the query; labels then depend on its other samples. With "
+            "auto, only where the agreement of other genes says that it helps.",
+            typed=str | None,
+            choices=("always", "auto"),
+            alone="always",
+        ),
+    ] = False
+    strict: Annotated[
         bool,
-        Flag(help="Learn from the query; labels then depend on its other samples."),
+        Flag(
+            help="Withhold all labels, and end with an error, where an alarm says that "
+            "they may all be wrong."
+        ),
     ] = False
     target_error: Annotated[
         float | None,
@@ -357,6 +380,9 @@ class PredictOptions:
     ] = None
 
     def __post_init__(self) -> None:
+        if self.adapt not in _ADAPT:
+            raise ValueError(f"adapt={self.adapt!r}: use True, False or 'auto'")
+        object.__setattr__(self, "adapt", _ADAPT[self.adapt])
         if self.threshold is not None and self.target_error is not None:
             raise ValueError("give a threshold or a target error, not both")
         if self.sensitivity and (

@@ -46,13 +46,13 @@ from optirank.ranks.scoring import best_class
 from optirank.workflow.clusters import Clusters, majority
 from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
-from optirank.workflow.labels import Labels, withheld_word
+from optirank.workflow.labels import Labels, probability_columns, withheld_word
 from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
 from optirank.workflow.several import join_labels, names_of_files
 from optirank.workflow.sources import with_annotations
-from optirank.workflow.withholding import Withholding, withhold
+from optirank.workflow.withholding import STRICT, Withholding, withhold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,11 +63,17 @@ if TYPE_CHECKING:
     from optirank.io.cluster import Cluster
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
+ADAPT_MAY_HELP = (
+    "learning from the query may help on another platform: --adapt (adapt=True)"
+)
+NOT_LEARNED = (
+    "nothing is learned from the query: it takes 50 samples, an agreement of other "
+    "genes of 0.3, and no alarm"
+)
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
 NOT_CALIBRATED = (
     "the model is not calibrated: a confidence is not the share of correct labels"
 )
-_SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
 
 
 def predict_file(
@@ -209,7 +215,12 @@ def label_profiles(
     options = options or PredictOptions()
     _check_size(adata, options)
     groups = None if options.clusters is None else _groups(adata, options.clusters)
-    adata = in_names_of(adata, model.path_genes, homologs=options.homologs)
+    adata = in_names_of(
+        adata,
+        model.path_genes,
+        known=() if model.further is None else model.further.genes.tolist(),
+        homologs=options.homologs,
+    )
     query = Query(
         adata,
         _bind(adata, model, options, genes_in),
@@ -254,14 +265,15 @@ def _decide(query: Query, options: PredictOptions) -> _Decided:
     """From scores to labels: probabilities, the best class, what is withheld."""
     chosen = best_class(query.scores)
     n_changed = None
-    if options.adapt:
+    trust = query.trust
+    if options.adapt is True or (options.adapt == "auto" and trust.adapt_helps):
         probabilities = _learned_probabilities(query)
         n_changed = int((probabilities.argmax(axis=1) != chosen).sum())
         chosen = probabilities.argmax(axis=1)
         notes = [f"learning from the query changed {n_changed} of {len(chosen)} labels"]
     else:
         probabilities = query.predictor.probabilities(query.scores)
-        notes = _suggestions(query, chosen)
+        notes = _suggestions(query, options)
     point = operating_point(query.predictor.model, options.sensitivity)
     if point is not None:
         chosen = point.chosen(probabilities)
@@ -292,15 +304,11 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     return sharpened(learned, float(plain.max(axis=1).mean()))
 
 
-def _suggestions(query: Query, chosen: NDArray[np.intp]) -> list[str]:
-    """What may help."""
-    like_training = query.predictor.panel.likeness is not None and not query.alarms()
-    n_labels = len(np.unique(chosen))
-    if len(chosen) < _SUGGEST_ADAPT or n_labels < 2 or not like_training:
-        return []
-    return [
-        "learning from the query may help on another platform: --adapt (adapt=True)"
-    ]
+def _suggestions(query: Query, options: PredictOptions) -> list[str]:
+    """Whether learning from the query may help."""
+    if options.adapt == "auto":
+        return [NOT_LEARNED]
+    return [ADAPT_MAY_HELP] if query.trust.adapt_helps else []
 
 
 def _describe(
@@ -312,14 +320,16 @@ def _describe(
     """Labels with all that there is to say of them."""
     predictor = query.predictor
     model = predictor.model
+    alarms = query.alarms()
     reasons = decided.withholding.reasons
+    if alarms and options.strict:
+        reasons[:] = STRICT
     classes = np.array([str(label) for label in model.classes], dtype=object)
     codes = np.where(reasons != "", len(classes), decided.chosen)
     notes = [*_query_notes(query), *decided.notes]
     if predictor.panel.calibration is None:
         notes.append(NOT_CALIBRATED)
     clusters = _majority(groups, codes, decided.confidence, classes, options, notes)
-    alarms = query.alarms()
     return Labels(
         model=model,
         source=source_of(query.adata),
@@ -330,12 +340,20 @@ def _describe(
         confidence=decided.confidence,
         probabilities=decided.probabilities,
         notes=notes,
-        warnings=alarms,
+        warnings=list(alarms),
+        alarms=np.full(len(reasons), "; ".join(alarms), dtype=object),
+        trust=query.trust,
         missing=predictor.match.missing,
         threshold=decided.withholding.threshold,
         clusters=clusters,
         record=_record(query, options, decided, classes, [*alarms, *notes]),
     )
+
+
+def _by_column(by_label: Mapping[str, float]) -> dict[str, float]:
+    """Numbers by label, under names that every format stores."""
+    names = probability_columns(np.array(list(by_label), dtype=object))
+    return dict(zip(names, by_label.values(), strict=True))
 
 
 def _check_size(adata: AnnData, options: PredictOptions) -> None:
@@ -344,7 +362,7 @@ def _check_size(adata: AnnData, options: PredictOptions) -> None:
     source = source_of(adata)
     if not n_samples:
         raise DataError(f"{source} holds no samples: there is nothing to label")
-    if options.adapt and n_samples < MIN_ADAPT:
+    if options.adapt is True and n_samples < MIN_ADAPT:
         raise DataError(
             f"{source} has {n_samples} samples: learning from the query "
             f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
@@ -356,6 +374,7 @@ def _query_notes(query: Query) -> list[str]:
     predictor = query.predictor
     notes = [*notes_of(query.adata), *predictor.notes()]
     notes += _raw_notes(query.adata, predictor.match.missing)
+    notes += query.notes()
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
@@ -459,7 +478,9 @@ def _record(
         "n_genes": len(predictor.match.genes),
         "missing_genes": np.array(predictor.match.missing, dtype=object),
         "left_out_classes": np.array(predictor.left_out, dtype=object),
-        "shift": float(query.shift),
+        "agreement": query.trust.agreement,
+        "agreement_by_label": _by_column(query.trust.by_label),
+        "likeness": query.trust.likeness,
         "notes": np.array(notes, dtype=object),
     }
     withholding = decided.withholding

@@ -1,13 +1,15 @@
-"""One pass over the samples of a query, with the panel's genes alone.
+"""One pass over the samples of a query, with the panel's genes and those that check it.
 
 Scores and what else there is to know of the samples are accumulators; `Query` has their
-results.
+results. Further genes (`optirank.model.further`) check the labels and have no part in
+them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +19,18 @@ from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
-from optirank.model.likeness import ALARM_SHIFT
+from optirank.model.likeness import INVERTED, looks_inverted
 from optirank.model.values import ValueCounter, ValueShares
+from optirank.panel.agreement import (
+    FEWEST_GENES,
+    LabelMeans,
+    RanksByLabel,
+    agreement_of,
+    every_so_many,
+)
 from optirank.ranks.scoring import best_class
 from optirank.workflow.checks import Checksums
+from optirank.workflow.trust import Trust
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -32,7 +42,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 _BLOCK_SAMPLES = 4096  # read together: more save no time
-_LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
+_LIKENESS_SAMPLES = 2000  # whose likeness is known of a query
 _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
 _MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
 
@@ -55,6 +65,11 @@ class _GenesApart(PerSample):
     def of_block(self, block: NDArray, rows: slice) -> NDArray:
         """See `genes_apart`."""
         return genes_apart(block)
+
+
+def labels_of(predictor: Predictor, block: Any, rows: slice) -> NDArray[np.intp]:
+    """Labels of the samples of a block that has the panel's genes among others."""
+    return best_class(predictor.scores(block))
 
 
 class _Likeness:
@@ -95,6 +110,8 @@ class Query:
     genes_apart : of each sample, the genes of the panel outside its largest tie.
     likeness : of the samples at ``looked_at``.
     standardised : whether the values were standardised per gene.
+    trust : what checks the labels as a whole.
+    inverted : whether the genes seem to be in the opposite order.
     checksum : of the names and values that were read.
     """
 
@@ -128,13 +145,29 @@ class Query:
         }
         if predictor.panel.likeness is not None:
             looks["likeness"] = _Likeness(narrowed, every)
-        _look(adata, list(looks.values()), predictor, cluster, progress)
+        columns, means = _further(adata, predictor)
+        read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
+        panel = np.searchsorted(read, predictor.columns)
+        if len(columns):
+            labelling = replace(predictor, columns=panel, n_columns=len(read))
+            looks["ranks"] = RanksByLabel(
+                partial(labels_of, labelling),
+                len(predictor.model.classes),
+                np.searchsorted(read, columns),
+                every_so_many(n_samples),
+            )
+        genes = gene_names(adata)[read if len(columns) else predictor.columns]
+        dense = panel.tolist() if len(columns) else []
+        _look(adata, list(looks.values()), genes, dense, cluster, progress)
         found = {name: look.result() for name, look in looks.items()}
         self.scores: NDArray = found["scores"]
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
         self.values: ValueShares = found["values"]
         self.standardised: bool = found["moments"]
+        ranks: LabelMeans | None = found.get("ranks")
+        self.trust = self._trust(means, ranks)
+        self.inverted = ranks is not None and _is_inverted(means, ranks)
         self.checksum = checksums.checksum(
             predictor.match.genes, np.array(adata.obs_names)
         )
@@ -144,35 +177,62 @@ class Query:
         """The labels, as positions, of the samples whose likeness is known."""
         return best_class(self.scores[self.looked_at])
 
-    @cached_property
-    def shift(self) -> float:
-        """By how much the samples look less like the training data; 0 if unknown."""
-        likeness = self.predictor.panel.likeness
-        if likeness is None:
-            return 0.0
-        return likeness.shift(self.likeness, self.labels_looked_at)
+    def _trust(self, means: NDArray, ranks: LabelMeans | None) -> Trust:
+        """What the labels are checked by, of the mean ranks of further genes."""
+        model = self.predictor.model
+        n_samples = self.adata.n_obs
+        compared = None
+        if model.further is not None:
+            if ranks is None:
+                n_classes = len(model.classes)
+                ranks = LabelMeans(np.zeros(n_classes), np.zeros((n_classes, 0)))
+            compared = agreement_of(means, ranks)
+        known = self.predictor.panel.likeness
+        relative = None
+        if known is not None:
+            relative = known.relative(self.likeness, self.labels_looked_at)
+        return Trust(model.classes.tolist(), n_samples, compared, relative)
 
     def alarms(self) -> list[str]:
         """What says that the labels may be wrong as a whole."""
-        alarms = self.predictor.alarms()
-        if self.shift > ALARM_SHIFT:
-            alarms.append(
-                "these samples do not look like the training data (wrong tissue, wrong "
-                "species, scrambled genes, or scaled values): their labels may all be "
-                "wrong"
-            )
-        return alarms
+        return [*self.predictor.alarms(), *self.trust.alarms()]
+
+    def notes(self) -> list[str]:
+        """What the further genes say: the agreement, and an order turned round."""
+        return [*([INVERTED] if self.inverted else []), *self.trust.notes()]
+
+
+def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:
+    """Positions of the genes that check the labels, and their mean ranks by class."""
+    further = predictor.model.further
+    if further is None:
+        return np.zeros(0, np.intp), np.zeros((0, 0))
+    used = predictor.panel.genes.tolist()
+    columns, means = further.found_among(gene_names(adata).tolist(), used)
+    kept = ~np.isin(columns, predictor.columns)
+    return columns[kept], means[:, kept]
+
+
+def _is_inverted(means: NDArray, ranks: LabelMeans) -> bool:
+    """Whether the genes of the samples are in the opposite order of every class's."""
+    if means.shape[1] < FEWEST_GENES:
+        return False
+    shares = ranks.counts / max(1.0, ranks.counts.sum())
+    return looks_inverted(shares @ ranks.means, means)
 
 
 def _look(
     adata: AnnData,
     accumulators: list[Accumulator],
-    predictor: Predictor,
+    genes: NDArray,
+    dense: list[int],
     cluster: Cluster | None,
     progress: Progress | None,
 ) -> None:
-    """The one pass over a query, with the panel's genes alone."""
-    genes = gene_names(adata)[predictor.columns]
+    """The one pass over a query, with the panel's genes and the further ones alone.
+
+    ``dense`` are the positions of the panel's genes; none where there are no others.
+    """
     size = min(_BLOCK_SAMPLES, block_rows(len(genes)))
     n_tasks = -(-adata.n_obs // size) // _FEWEST_TASKS
     run_pass(
@@ -182,6 +242,7 @@ def _look(
         size=size,
         together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
         as_dense=True,  # once: a block of a panel is small
+        dense=dense,
         cluster=cluster,
         progress=progress,
     )

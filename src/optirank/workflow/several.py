@@ -60,6 +60,8 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
         clusters=_clusters(parts, names),
         record=_record(parts, names),
         explanation=None,
+        alarms=np.concatenate([part.alarms for part in parts]),
+        trust=None,
         files=np.repeat(
             np.array(names, dtype=object), [len(part.chosen) for part in parts]
         ),

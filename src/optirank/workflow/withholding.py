@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NO_INFORMATION = "no information: all genes of the panel have the same value"
 LOW_CONFIDENCE = "confidence below the threshold"
 UNKNOWN = "looks like no class of the training data"
+STRICT = "the labels may all be wrong, see the alarm (strict)"
 NOT_KEPT = "the query does not look like the training data: no error can be kept"
 _FEW_GENES = 5  # outside the largest tie: below, a label rests on very little
 
@@ -48,12 +49,11 @@ def withhold(
     query: Query,
     confidence: NDArray,
     options: PredictOptions,
-    trust: Trust | None = None,
 ) -> Withholding:
     """Decide which labels are given.
 
-    Where ``trust`` says that the labels may all be wrong, no target error can be kept:
-    it is an aim on data like the training, and all labels are withheld.
+    Where the query's ``trust`` says that the labels may all be wrong, no target error
+    can be kept: it is an aim on data like the training, and all labels are withheld.
     """
     decision = Withholding(np.full(len(confidence), "", dtype=object))
     if options.unknown_rate is not None:
@@ -61,8 +61,8 @@ def withhold(
     target = _set_threshold(decision, query.predictor, confidence, options)
     if decision.threshold is not None:
         _withhold_unsure(decision, confidence, decision.threshold)
-    if target is not None and trust is not None:
-        _withhold_untrusted(decision, target, trust)
+    if target is not None:
+        _withhold_untrusted(decision, target, query.trust)
     _withhold_tied(decision, query.genes_apart)
     return decision
 
