@@ -176,11 +176,16 @@ def make_with_tree(
     Samples of the training that are known to a coarser label alone are left out.
     """
     tree = Tree(recipe["tree"])
+    numbers = [sample_numbers(part) for part in parts]
+    tree = tree.of_classes(
+        leaf
+        for leaf in tree.leaves
+        if sum(counted.get(leaf, 0) for counted in numbers) >= MIN_CLASS
+    )
     while True:
         fine = [restricted(part, tree.leaves) for part in parts]
         leaves = [restricted(other, tree.leaves) for other in others]
-        candidate = make_flat(name, recipe, fine, leaves)
-        tree = tree.of_classes(candidate.model.classes)
+        candidate = make_flat(name, recipe, fine, leaves, tree)
         judged = judgements(candidate.model, others, LABEL, recipe.get("studies", {}))
         table = level_counts(tree, judged)
         smaller = shipped_tree(tree, table)
@@ -197,6 +202,7 @@ def make_flat(
     recipe: dict,
     parts: Sequence[AnnData],
     others: Sequence[AnnData],
+    tree: Tree | None = None,
 ) -> Candidate:
     """Train and judge one model on the labels as they are."""
     one_study = recipe.get("one_study", False)
@@ -206,6 +212,7 @@ def make_flat(
         TrainingOptions(
             label=LABEL,
             batch=FILE_COLUMN if several else None,
+            tree=tree and tree.parents,
             name=name,
             description=recipe["description"],
         ),

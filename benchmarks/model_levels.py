@@ -39,7 +39,7 @@ class Judgement:
     """
 
     name: str
-    study: str
+    study: str  # "" where it is one of those of the training
     truth: ArrayLike
     leaves: ArrayLike
 
@@ -79,9 +79,11 @@ def level_counts(tree: Tree, judgements: Iterable[Judgement]) -> pd.DataFrame:
 def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     """Of each label, the studies that can judge it and those in which it passes.
 
-    A study of several sets passes a label where all its sets that can judge it do.
+    A study of several sets passes a label where all its sets that can judge it do. Sets
+    that may share donors with the training (study "") are not counted.
     """
-    judging = table[(table["n"] >= FEWEST) & (table["n_others"] >= FEWEST)]
+    apart = table["study"] != ""
+    judging = table[apart & (table["n"] >= FEWEST) & (table["n_others"] >= FEWEST)]
     sensitivity = judging["right"] / judging["n"]
     specificity = 1 - judging["false"] / judging["n_others"]
     passed = (sensitivity >= ENOUGH) & (specificity >= ENOUGH)
@@ -159,6 +161,12 @@ def with_levels(model: Model, tree: Tree, table: pd.DataFrame) -> Model:
         for label in tree.leaves
         if found.loc[label, "judged"] < STUDIES
     ]
+    related = sorted(table.loc[table["study"] == "", "set"].unique())
+    if related:
+        notes.append(
+            f"{', '.join(related)}: may share donors with the training, and do not "
+            "decide at which level a class ships"
+        )
     judged = [
         of_set
         if of_set.left_out

@@ -42,6 +42,19 @@ def test_importing_optirank_loads_nothing_heavy():
     )
 
 
+@pytest.mark.parametrize(
+    "words", ["models", "panel blood-human", "inspect blood-human", "--help"]
+)
+def test_commands_on_models_need_neither_anndata_nor_scikit_learn(words):
+    code = (
+        "import contextlib, io, sys; from optirank.cli.app import app\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):"
+        f"\n    app({words.split()!r})\n"
+        "print([m for m in ('anndata', 'sklearn') if m in sys.modules])"
+    )
+    assert run(code) == "[]"
+
+
 def test_telling_counts_from_logarithms_needs_no_scikit_learn():
     code = "import sys, optirank._util.scales; print('sklearn' in sys.modules)"
     assert run(code) == "False"

@@ -258,7 +258,8 @@ def test_columns_that_are_not_written_again_are_removed(model, adata, tmp_path):
         files=np.full(n_samples, "query.h5ad"),
         alarms=np.full(n_samples, "an alarm", dtype=object),
     )
-    assert set(labels.further()) == {*FURTHER, "cluster"}
+    of_trees = {"leaf", "leaf_confidence"}
+    assert set(labels.further()) | of_trees == {*FURTHER, "cluster"}
     predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad")
     written = anndata.read_h5ad(tmp_path / "out.h5ad").obs
     assert sorted(name for name in written if name.startswith("optirank")) == sorted(
@@ -354,8 +355,8 @@ def test_every_option_of_the_command_is_a_parameter_with_the_same_default():
     for function, options, renamed in (
         (optirank.tl.train, TrainingOptions, {"label", "query_genes"}),
         (optirank.tl.annotate, PredictOptions, set()),
-        (optirank.tl.evaluate, PredictOptions, {"clusters"}),
-        (optirank.tl.explain, PredictOptions, {"clusters"}),
+        (optirank.tl.evaluate, PredictOptions, {"clusters", "levels"}),
+        (optirank.tl.explain, PredictOptions, {"clusters", "levels"}),
         (optirank.tl.design, DesignOptions, {"label", "query_genes"}),
     ):
         ours, theirs = defaults(function), defaults(options)

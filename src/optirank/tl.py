@@ -55,10 +55,13 @@ write_pages_with(_write_page)
 
 def train(
     adata: AnnData | pd.DataFrame | Sequence[AnnData],
-    label: str | pd.Series,
+    label: str | Sequence[str] | pd.Series,
     *,
     query: AnnData | pd.DataFrame | Sequence[str] | None = None,
     batch: str | None = None,
+    tree: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    mapping: Mapping[str, str] | None = None,
     n_genes: int | str = "auto",
     gene_list: Sequence[str] | None = None,
     include: Sequence[str] | str = (),
@@ -84,14 +87,24 @@ def train(
         lazy (dask arrays), only what is needed is read, in blocks of samples. A data
         frame has samples as rows. Of several the common genes are used, and each is
         held out in turn.
-    label : str or Series
-        Column of ``adata.obs``, or of the data frame, with the class labels; or the
-        labels themselves, one per sample.
+    label : str, list of str or Series
+        Column of ``adata.obs``, or of the data frame, with the class labels; several
+        columns from coarse to fine, whose labels are a tree; or the labels themselves,
+        one per sample.
     query : AnnData, DataFrame or list of str, optional
         The data to be labelled later, or their gene names: only genes that it has are
         used.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
+    tree : mapping, file or "ontology", optional
+        Coarser labels: the parent of each label, "" at the top; a table of labels and
+        parents; or the ancestors of the labels in the Cell Ontology. A sample then gets
+        the finest label that is sure.
+    ontology : mapping or file, optional
+        Cell Ontology ids of the labels, kept in the model; a table as ``optirank
+        labels`` writes it.
+    mapping : mapping, optional
+        Labels to join, and the labels that they become.
     n_genes : int or "auto", default="auto"
         Genes in the panel. "auto": the fewest whose held-out accuracy is within one
         standard error of the best, of at least 100 where so many are good enough.
@@ -146,6 +159,9 @@ def train(
     options = TrainingOptions(
         label=label_column,
         batch=batch_column,
+        tree=tree,
+        ontology=ontology,
+        mapping=mapping,
         method=method,
         target_error=target_error,
         n_jobs=_workers(n_jobs),
@@ -169,6 +185,9 @@ def train(
         "train",
         label=label_column,
         batch=batch_column,
+        tree=_short(tree),
+        ontology=_short(ontology),
+        mapping=_short(mapping),
         n_genes=n_genes,
         method=method,
         target_error=target_error,
@@ -185,6 +204,11 @@ def _call(function: str, **options: object) -> str:
     """A call as the model's card keeps it."""
     given = [f"{name}={value!r}" for name, value in options.items() if value]
     return f"optirank.tl.{function}(adata, {', '.join(given)})"
+
+
+def _short(given: object) -> object:
+    """A file by its name, so that a card names no folder; else the value."""
+    return Path(given).name if isinstance(given, str | os.PathLike) else given
 
 
 def _workers(n_jobs: int | None) -> int:
@@ -250,6 +274,7 @@ def annotate(
     threshold: float | None = None,
     sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
+    levels: bool = False,
     drop_classes: bool = False,
     homologs: Homologs = None,
     layer: str | None = None,
@@ -293,6 +318,8 @@ def annotate(
         The sensitivity with which to find one of two classes, such as
         ``{"er positive": 0.95}``: the label then is this class from the probability at
         which held-out samples of the training show it. A note says what it costs.
+    levels : bool, default=False
+        Whether to write one column per level of the model's tree of labels.
     drop_classes : bool, default=False
         Whether to leave out classes that cannot be told because their genes are
         missing, instead of raising an error.
@@ -327,6 +354,12 @@ def annotate(
         Why a label is withheld; "" where it is given.
     ``adata.obs[key_added + "_alarm"]`` : categorical
         Only where the labels may all be wrong: why.
+    ``adata.obs[key_added + "_leaf"]`` and ``"_leaf_confidence"``
+        The class at the end of the way down the tree, of a model with one; its label
+        may be above. With ``levels`` also ``"_level_<level>"``, one column each.
+    ``adata.obs["cell_type_ontology_term_id"]`` : categorical
+        The Cell Ontology id of the label, of a model with ids; under the key where
+        ``adata`` has such a column already.
     ``adata.uns[key_added]`` : dict
         How the labels were made: the model and its digest, the options, the classes,
         the genes that are missing, the threshold, the word for labels that are
@@ -337,7 +370,7 @@ def annotate(
     """
     from optirank.io.objects import anndata_of, check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
-    from optirank.workflow.labels import outdated
+    from optirank.workflow.labels import others_columns, outdated
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles
 
@@ -350,6 +383,7 @@ def annotate(
         threshold=threshold,
         sensitivity=sensitivity,
         unknown_rate=unknown_rate,
+        levels=levels,
         drop_classes=drop_classes,
         homologs=homologs,
     )
@@ -372,8 +406,10 @@ def annotate(
         )
     labels = label_profiles(profiles, fitted, options)
     if target is not None:
-        columns, probabilities = labels.fields(key_added)
-        for name in outdated(key_added, target.obs, columns):
+        had_ids = "cell_ontology" in target.uns.get(key_added, {})
+        others = others_columns(key_added, target.obs, had_ids)
+        columns, probabilities = labels.fields(key_added, others)
+        for name in outdated(key_added, target.obs, columns, had_ids):
             del target.obs[name]
         for name, values in columns.items():
             target.obs[name] = values
@@ -536,6 +572,10 @@ def design(
         use_raw=use_raw,
         table=table,
     )
+    if not isinstance(label_column, str):
+        raise TypeError(
+            f"label={label!r}: a design has one column of labels, name the finest"
+        )
     options = DesignOptions(
         label=label_column,
         batch=batch_column,

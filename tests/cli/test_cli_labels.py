@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
+import anndata
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from optirank import load
 from optirank.cli.app import app
+from optirank.datasets.example import write_example
 
 
 @pytest.fixture
@@ -15,6 +20,10 @@ def sets(tmp_path):
         table = pd.DataFrame({"G1": [1.0, 2], "type": labels}, index=["s1", "s2"])
         table.to_csv(tmp_path / f"{name}.csv")
     return tmp_path
+
+
+def optirank(*arguments: object):
+    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def run(folder, *arguments: str):
@@ -53,3 +62,46 @@ def test_an_existing_table_is_not_replaced(sets):
     out.write_text("mine")
     assert run(sets, "-o", str(out)).exit_code == 2
     assert out.read_text() == "mine"
+
+
+def test_labels_by_level_from_train_to_evaluate(tmp_path):
+    write_example(tmp_path, 150, 60)
+    reference = anndata.read_h5ad(tmp_path / "reference.h5ad")
+    tree = tmp_path / "tree.csv"
+    tree.write_text("label,parent\nb cell,lymphoid\nt cell,lymphoid\nlymphoid,\n")
+    reference.obs["kind"] = reference.obs["cell_type"].astype(str)
+    reference.obs.loc[reference.obs["kind"] == "nk cell", "kind"] = "nk"
+    reference[::2].copy().write_h5ad(tmp_path / "a.h5ad")
+    reference[1::2].copy().write_h5ad(tmp_path / "b.h5ad")
+    done = optirank(
+        "train", tmp_path / "a.h5ad", tmp_path / "b.h5ad", "--label", "kind",
+        "--tree", tree, "--map", "nk=nk cell", "--genes", 20, "-o", tmp_path / "m.optirank",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert done.output.index("Samples of each label") < done.output.index("genes")
+    model = load(tmp_path / "m.optirank")
+    assert "nk cell" in model.tree.leaves
+    assert str(tmp_path) not in model.card.command
+    query = tmp_path / "query.h5ad"
+    labels = tmp_path / "labels.csv"
+    done = optirank(
+        "predict", query, "-m", tmp_path / "m.optirank", "--levels", "-o", labels
+    )
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(labels)
+    assert {"leaf", "leaf_confidence", "level_1", "level_2"} <= set(table)
+    done = optirank(
+        "evaluate", query, "-m", tmp_path / "m.optirank", "--label", "cell_type",
+        "-o", tmp_path / "figures.json",
+    )  # fmt: skip
+    assert "right but coarse" in done.output
+    tables = json.loads((tmp_path / "figures.json").read_text())["tables"]
+    assert {"levels", "confusion of level 1"} <= set(tables)
+    done = optirank(
+        "train", tmp_path / "a.h5ad", "--label", "kind,cell_type", "-f",
+        "-o", tmp_path / "n.optirank", "--genes", 20,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    tree = load(tmp_path / "n.optirank").tree
+    assert tree.parents["nk cell"] == "nk"
+    assert tree.parents["b cell"] == "", "a label that repeats its parent is one label"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import os
 import re
 import shlex
@@ -33,7 +34,7 @@ from example_model import (
 from optirank._util import files
 from optirank._util.files import claimed_outputs
 from optirank.cli.app import app
-from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, show_table
+from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, set_up, show_table
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
 from profiles import changed, take_genes, take_samples
@@ -244,8 +245,17 @@ def test_messages_name_parameters_and_the_command_spells_its_options(folder):
     assert in_flags("use_raw=True reads it") == "--use-raw reads it"
     assert in_flags("genes_in='two words'") == "--genes-in 'two words'"
     assert in_flags("train it with query=") == "train it with --for"
-    for text in ("a gene 'label=x'", "the unknown=1 stays", "--genes (n_genes=)"):
+    assert in_flags("(annotations=['age', 'stage'])") == "(--annotations age,stage)"
+    joined = "mapping={'T': 'T cells', 'B': 'B'}"
+    assert in_flags(joined) == "--map 'T=T cells' --map B=B"
+    for text in ("a gene 'label=x'", "the unknown=1 stays"):
         assert in_flags(text) == text
+
+
+def test_warnings_of_readers_name_options(capsys):
+    set_up(debug=False, quiet=False)
+    logging.getLogger("optirank.io").warning("%s: say so (invert=)", "Ct.csv")
+    assert capsys.readouterr().err == "Ct.csv: say so (--invert)\n"
 
 
 def test_columns_of_numbers_stand_on_the_right(capsys):
@@ -698,7 +708,7 @@ def test_raw_is_read_if_asked_for(folder):
     few.raw = adata
     few.write_h5ad("few.h5ad")
     done = good("predict", "few.h5ad", "-m", MODEL, "-o", "few.csv")
-    assert "are in raw: use_raw=True (--use-raw)" in done.stderr
+    assert "are in raw: --use-raw reads it" in done.stderr
     good("predict", "few.h5ad", "-m", MODEL, "-o", "raw.csv", "--use-raw")
     good(*PREDICT, "-o", "labels.csv")
     assert (folder / "raw.csv").read_text() == (folder / "labels.csv").read_text()

@@ -31,7 +31,7 @@ BAD_TABLES = {
     "no orientation": ("s,A,t\nx,1,2\n", {"genes_in": None}, ["'rows'", "'columns'"]),
     "one column": ("s A\nx 1\n", {}, ["single column", "tabs"]),
     "empty": ("", {}, ["empty"]),
-    "transposed": ("s,x\nkind,1\n", {"label": "kind"}, ["--genes-in rows"]),
+    "transposed": ("s,x\nkind,1\n", {"label": "kind"}, ["genes_in='rows'"]),
     "infinite": ("s,A\nx,inf\n", {}, ["A (1)", "infinite"]),
 }
 

@@ -315,7 +315,7 @@ def test_missing_values_name_all_their_genes_which_can_be_left_out(tmp_path):
         DataError, match=r"2 of 30 genes have .*in 3 of 12 samples \(first '1'\): "
     ):
         read_expression(path, genes_in="columns")
-    with pytest.raises(DataError, match=r"G3 \(2\), G9 \(1\).*--drop-missing-genes"):
+    with pytest.raises(DataError, match=r"G3 \(2\), G9 \(1\).*drop_missing=True"):
         read_expression(path, genes_in="columns")
     read = read_expression(path, genes_in="columns", drop_missing=True)
     assert read.n_vars == 28

@@ -167,7 +167,9 @@ def test_a_class_without_a_vote_is_refused_or_left_out():
     coef[1, 1:] = 0.0
     model = with_weights(model, coef * np.arange(1, 11))
     names = gene_names(10)[1:]
-    with pytest.raises(MissingGenesError, match=r"type 1.*--drop-classes") as refused:
+    with pytest.raises(
+        MissingGenesError, match=r"type 1.*drop_classes=True"
+    ) as refused:
         model.bind(names)
     assert refused.value.droppable
     assert refused.value.lacking == ["type 1"]

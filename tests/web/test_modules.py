@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from web_cases import MODELS, cells, expected, page_options, same_record
 
+from example_model import telling_model, telling_pair
 from optirank.io.homologs import ensembl_ids_of, homolog_table
 from optirank.model import load
 from optirank.web.model_data import (
@@ -186,6 +187,146 @@ def test_names_of_genes_are_found_as_predict_finds_them(folder):
     assert any("counts are summed" in note for note in said[5].notes)
 
 
+def test_the_genes_that_matter_are_said_to_be_missing(folder):
+    model = load("lymphocytes-mouse")
+    by_weight = np.abs(model.panel.coef).sum(axis=0).argsort()
+    frame = cells(model).drop(columns=list(model.genes[by_weight[-30:]]))
+    frame.to_csv(folder / "light.csv")
+    (said,) = agree(model, [(folder / "light.csv", {"genes_in": "columns"})])
+    assert any("of its weight" in note for note in said.notes)
+
+
+def test_formats_that_say_where_their_genes_are(folder):
+    model = load("blood-human")
+    names = formats_in(folder, cells(model))
+    said = agree(model, [(folder / name, {}) for name in names])
+    assert not any(one.error for one in said), [one.error for one in said]
+    assert any("named by the column" in note for note in said[-1].notes)
+
+
+def formats_in(folder, frame):
+    """The same samples as programs and collections write them; names of the files."""
+    rows = frame.T
+    logs = np.log1p(rows).round(4)
+    text = rows.to_csv(sep="\t").partition("\n")[2]
+    samples = list(rows.columns)
+    about = rows.reset_index(names="Name")
+    about.insert(1, "Description", "a gene")
+    body = about.to_csv(sep="\t", index=False)
+    n = f"{len(rows)}\t{len(samples)}"
+    (folder / "a.gct").write_text(f"#1.2\n{n}\n{body}")
+    about.insert(2, "Chip", "c")
+    body = about.to_csv(sep="\t", index=False)
+    head, _, below = body.partition("\n")
+    dose = "\t".join(["dose", "na", "na", *("high" for _ in samples)])
+    (folder / "b.gct").write_text(f"#1.3\n{n}\t2\t1\n{head}\n{dose}\n{below}")
+    quoted = "\t".join(f'"{name}"' for name in samples)
+    lines = "".join(f'"{line}\n'.replace("\t", '"\t', 1) for line in text.splitlines())
+    (folder / "series_matrix.txt").write_text(
+        '!Series_title\t"t"\n!Series_platform_id\t"GPL1"\n\n'
+        f"!Sample_title\t{quoted}\n!series_matrix_table_begin\n"
+        f'"ID_REF"\t{quoted}\n{lines}!series_matrix_table_end\n'
+    )
+    counted = rows.reset_index(names="Geneid")
+    for place, name in enumerate(("Chr", "Start", "End", "Strand", "Length"), 1):
+        counted.insert(place, name, 1)
+    body = counted.to_csv(sep="\t", index=False)
+    (folder / "fc.txt").write_text(f'# Program:featureCounts; Command:"x"\n{body}')
+    one = rows.iloc[:, 0]
+    pairs = [f"{gene}\t{count}\n" for gene, count in one.items()]
+    (folder / "s1_htseq.txt").write_text("".join(pairs) + "__no_feature\t9\n")
+    star = [f"{gene}\t{count}\t1\t2\n" for gene, count in one.items()]
+    head = [f"N_{kind}\t5\t5\t5\n" for kind in ("unmapped", "noFeature")]
+    (folder / "s1_ReadsPerGene.out.tab").write_text("".join(head + star))
+    salmon = [f"{gene}\t900\t750\t{count}\t{count}\n" for gene, count in one.items()]
+    header = "Name\tLength\tEffectiveLength\tTPM\tNumReads\n"
+    (folder / "s1.sf").write_text(header + "".join(salmon))
+    hugo = logs.reset_index(names="Hugo_Symbol")
+    hugo.insert(1, "Entrez_Gene_Id", range(len(hugo)))
+    hugo.to_csv(folder / "cbio.txt", sep="\t", index=False)
+    entrez = logs.reset_index(names="symbol")
+    entrez.insert(0, "Entrez_Gene_Id", range(len(entrez)))
+    entrez.to_csv(folder / "entrez.txt", sep="\t", index=False)
+    return [
+        *("a.gct", "b.gct", "series_matrix.txt", "fc.txt", "s1_htseq.txt"),
+        *("s1_ReadsPerGene.out.tab", "s1.sf", "cbio.txt", "entrez.txt"),
+    ]
+
+
+def test_tables_of_people_are_read_as_predict_reads_them(folder):
+    model = load("blood-human")
+    frame = cells(model)
+    logs = np.log1p(frame).round(4)
+    in_rows, in_columns = {"genes_in": "rows"}, {"genes_in": "columns"}
+    coded = logs.copy()
+    coded.iloc[2, 5] = coded.loc["sample 4", model.genes[7]] = -99
+    coded.to_csv(folder / "coded.csv")
+    twice = frame.rename(index={"sample 3": "sample 1"})
+    twice.to_csv(folder / "twice.csv")
+    entrez = [f"{name}|{k}" for k, name in enumerate(frame.columns)]
+    frame.set_axis(entrez, axis=1).T.to_csv(folder / "entrez.csv")
+    frame.add_prefix("GRCh38_").T.to_csv(folder / "genome.csv")
+    cycles = (36 - logs * 3).astype(object)
+    cycles.iloc[0, :9] = "Undetermined"
+    cycles.to_csv(folder / "ct.csv")
+    windows = frame.rename(index={"sample 2": "Müller €"}).to_csv().encode("cp1252")
+    (folder / "windows.csv").write_bytes(windows)
+    ended = [line + "," for line in frame.to_csv().splitlines()]
+    (folder / "ended.csv").write_text("\n".join(ended))
+    longer = [line + ",7" * (k == 4) for k, line in enumerate(frame.T.to_csv().split())]
+    (folder / "longer.csv").write_text("\n".join(longer))
+    (folder / "hash.tsv").write_text("# by hand\n#gene" + frame.T.to_csv(sep="\t"))
+    age = logs.assign(age=50)[[*logs.columns[:500], "age", *logs.columns[500:]]]
+    age.T.to_csv(folder / "age.csv")
+    said = agree(
+        model,
+        [
+            (folder / "coded.csv", in_columns),
+            (folder / "coded.csv", in_columns | {"drop_missing": True}),
+            (folder / "coded.csv", in_columns | {"any_scale": True}),
+            (folder / "twice.csv", in_columns),
+            (folder / "entrez.csv", in_rows),
+            (folder / "genome.csv", in_rows),
+            (folder / "ct.csv", in_columns),
+            (folder / "ct.csv", in_columns | {"invert": True}),
+            (folder / "windows.csv", in_columns),
+            (folder / "ended.csv", in_columns),
+            (folder / "longer.csv", in_rows),
+            (folder / "age.csv", in_rows),
+            (folder / "hash.tsv", in_rows),
+        ],
+    )
+    assert "-99 stands for a missing one" in said[0].error
+    assert "Undetermined" in said[6].error
+    assert "Müller €".encode() in said[8].csv
+    assert any("without their Entrez" in note for note in said[4].notes)
+
+
+def test_files_without_a_table_are_refused_in_the_same_words(folder):
+    model = load("blood-human")
+    start = '!Series_title\t"t"\n!Series_supplementary_file\t"ftp://a/b.gz"\n'
+    (folder / "cut.txt").write_text(start)
+    empty = '!series_matrix_table_begin\n"ID_REF"\t"a"\n!series_matrix_table_end\n'
+    (folder / "empty.txt").write_text(start + empty)
+    (folder / "none.gct").write_text("#1.2\n5\t1\nName\n")
+    (folder / "head.tsv").write_text("ENSG00000000003\t1\t2\nENSG00000000005\t1\t2\n")
+    header = "Name\tLength\tEffectiveLength\tTPM\tNumReads\n"
+    (folder / "s1.sf").write_text(f"{header}ENST00000000233.10\t1\t1\t3\t4\n")
+    (folder / "fine.gct").write_text("#1.2\n1\t1\nName\tDescription\ts\nCD4\ta\t1\n")
+    said = agree(
+        model,
+        [
+            (folder / "cut.txt", {}),
+            (folder / "empty.txt", {}),
+            (folder / "none.gct", {}),
+            (folder / "head.tsv", {}),
+            (folder / "s1.sf", {}),
+            (folder / "fine.gct", {"genes_in": "columns"}),
+        ],
+    )
+    assert all(one.error for one in said)
+
+
 def test_files_that_cannot_be_labelled_are_refused_in_the_same_words(folder):
     model = load("blood-human")
     frame = cells(model)
@@ -228,7 +369,46 @@ def test_a_table_that_lies_the_other_way_is_said_to(folder):
     (ours,) = run(model, [(folder / "table.csv", {"genes_in": "rows"})])
     names = re.compile(r"\(.*? and \d+ more\)")  # predict takes them from a set
     assert names.sub("", ours["error"]) == names.sub("", said)
-    assert "use --genes-in columns" in said
+    assert "use genes_in='columns'" in said
+
+
+def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
+    model = telling_model()
+    assert model.further is not None
+    frame = telling_pair()[1].to_df()
+    genes = frame.columns
+    frame.to_csv(folder / "right.csv")
+    mixed = np.random.default_rng(0).permutation(genes)
+    frame.set_axis(mixed, axis=1).to_csv(folder / "scrambled.csv")
+    others = [gene for gene in genes if gene not in set(model.genes)]
+    blurred = frame.copy()
+    blurred.loc[frame.index[1::2], others] = frame.loc[frame.index[::2], others].values
+    blurred.to_csv(folder / "blurred.csv")
+    frame.iloc[:4].to_csv(folder / "few.csv")
+    frame[list(model.genes)].to_csv(folder / "panel.csv")
+    (-frame).to_csv(folder / "negative.csv")
+    columns = {"genes_in": "columns"}
+    said = agree(
+        model,
+        [
+            (folder / "right.csv", columns | {"target_error": 0.2}),
+            (folder / "scrambled.csv", columns),
+            (folder / "scrambled.csv", columns | {"strict": True}),
+            (folder / "scrambled.csv", columns | {"target_error": 0.2}),
+            (folder / "blurred.csv", columns),
+            (folder / "few.csv", columns | {"target_error": 0.2}),
+            (folder / "panel.csv", columns),
+            (folder / "negative.csv", columns),
+        ],
+    )
+    assert said[0].record["agreement"] > 0.5
+    assert said[1].labels.alarmed
+    assert b",alarm\n" in said[1].csv
+    assert said[2].labels.withheld.all()
+    assert said[3].labels.withheld.all()
+    assert any("takes two labels" in note for note in said[5].notes)
+    assert any("and it takes 50" in note for note in said[6].notes)
+    assert any("in the opposite order" in note for note in said[7].notes)
 
 
 def test_classes_are_left_out_as_predict_leaves_them_out(folder):

@@ -41,7 +41,7 @@ _TAKE = """({
   names: last_labels.labels.names,
   probabilities: Array.from(last_labels.labels.probabilities),
   notes: last_labels.labels.notes,
-  alarms: last_labels.labels.warnings,
+  alarms: last_labels.labels.alarms,
   record: last_labels.labels.record,
   shown: document.getElementById('labels').innerText,
 })"""

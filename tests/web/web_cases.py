@@ -31,6 +31,8 @@ _OPTIONS = {
     "target_error": "targetError",
     "unknown_rate": "unknownRate",
     "drop_classes": "dropClasses",
+    "strict": "strict",
+    "levels": "levels",
     "homologs": "homologs",
 }
 _READING = {
@@ -39,6 +41,9 @@ _READING = {
     "gene_column": "geneColumn",
     "layer": "layer",
     "use_raw": "useRaw",
+    "invert": "invert",
+    "any_scale": "anyScale",
+    "drop_missing": "dropMissing",
 }
 
 
@@ -48,7 +53,7 @@ class Expected:
 
     csv: bytes = b""
     notes: list[str] = field(default_factory=list)
-    alarms: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     probabilities: Any = None
     record: dict[str, Any] = field(default_factory=dict)
     error: str = ""
@@ -67,7 +72,7 @@ def expected(path: Path, model: Model, given: dict[str, Any]) -> Expected:
     return Expected(
         csv=out.read_bytes(),
         notes=list(labels.notes),
-        alarms=list(labels.warnings),
+        warnings=list(labels.warnings),
         probabilities=labels.probabilities,
         record=plain_record(labels.record),
         labels=labels,
@@ -91,6 +96,9 @@ def same_record(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     for name, value in theirs.items():
         if isinstance(value, float):
             assert abs(ours[name] - value) < 1e-7, name
+        elif name == "agreement_by_label":
+            assert list(ours[name]) == list(value)
+            np.testing.assert_allclose(list(ours[name].values()), list(value.values()))
         elif isinstance(value, dict):
             assert {
                 k: list(v) if isinstance(v, tuple) else v for k, v in value.items()

@@ -41,12 +41,12 @@ from optirank.io.cluster import (
     installed,
 )
 from optirank.io.data import DataError
+from optirank.io.joining import join
 from optirank.io.objects import profiles_of
 from optirank.io.passes import run_pass
 from optirank.io.reading import (
     open_file,
     open_matrix,
-    open_several,
     read_expression,
     write_h5ad,
 )
@@ -166,7 +166,8 @@ def test_a_model_has_the_bytes_of_one_machine(names, folder, address, tmp_path):
     options = TrainingOptions(label=LABEL, n_genes=20, n_jobs=1)
     paths = [folder / name for name in names]
     for where in (None, address):
-        with open_several(paths) as profiles, cluster_at(where) as cluster:
+        with contextlib.ExitStack() as stack, cluster_at(where) as cluster:
+            profiles = join([stack.enter_context(open_file(path)) for path in paths])
             result = train(profiles, options, source="x", cluster=cluster)
         optirank.save(result.model, tmp_path / f"{where is None}.optirank")
     contents = [

@@ -61,7 +61,7 @@ def test_a_column_that_looks_like_donors_is_named_with_the_option():
     adata = noise(60)
     adata.obs["PatientID"] = [f"p{k // 10}" for k in range(60)]
     result = trained(adata, "kind", n_genes=10)
-    assert any("--batch PatientID (batch='PatientID')" in n for n in result.notes)
+    assert any("batch='PatientID'" in n for n in result.notes)
     result = trained(adata, "kind", batch="PatientID", n_genes=10)
     assert not any("looks like that of donors" in n for n in result.notes)
 

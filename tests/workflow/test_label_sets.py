@@ -32,8 +32,8 @@ def test_labels_stand_side_by_side_with_their_counts():
 
 def test_labels_that_look_alike_are_named_with_the_line_that_joins_them():
     notes = side_by_side(SETS, cell_ontology()).notes()
-    assert any("--map 'B cell=b_cells'" in note for note in notes)
-    assert any("--map Ductal=ductal" in note for note in notes)
+    assert any("mapping={'B cell': 'b_cells'}" in note for note in notes)
+    assert any("mapping={'Ductal': 'ductal'}" in note for note in notes)
 
 
 def test_labels_of_one_set_alone_are_named_unless_they_look_like_another():

@@ -260,7 +260,7 @@ def test_bad_input_is_refused_and_nothing_is_written(
         ("query.h5ad", "l.xlsx", {}, "labels are written as"),
         ("query.h5ad", "query.h5ad", {}, "is an input too"),
         ("rows.csv", "l.h5ad", {"genes_in": "rows"}, "not an .h5ad"),
-        ("rows.csv", "l.csv", {"genes_in": "columns"}, "use --genes-in rows"),
+        ("rows.csv", "l.csv", {"genes_in": "columns"}, "use genes_in='rows'"),
         (
             "query.h5ad",
             "l.csv",
@@ -316,7 +316,7 @@ def test_a_query_that_looks_like_nothing_known_is_an_alarm(model, query):
     assert any(
         "do not look like the training data" in one for one in scrambled.warnings
     )
-    assert not any("--adapt" in note for note in scrambled.notes)
+    assert not any("adapt=True" in note for note in scrambled.notes)
     known = label_profiles(query, model)
     assert not known.warnings
 

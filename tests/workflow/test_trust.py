@@ -106,7 +106,8 @@ def test_learning_from_the_query_is_advised_only_where_labels_are_mostly_right()
 def query():
     """A query whose held-out samples show an error of 5 % at a confidence of 0.8."""
     control = SimpleNamespace(
-        target_error=None, at=lambda _: SimpleNamespace(threshold=0.8, reason="shown")
+        target_error=None,
+        at=lambda _, by_level=False: SimpleNamespace(threshold=0.8, reason="shown"),
     )
     panel = SimpleNamespace(error_control=control)
     predictor = SimpleNamespace(
@@ -182,7 +183,7 @@ def test_an_alarm_is_a_column_of_every_table_of_labels(suffix, tmp_path):
     write_h5ad(scrambled(telling_pair()[1]), tmp_path / "query.h5ad")
     labels = predict_file(tmp_path / "query.h5ad", model, tmp_path / f"out{suffix}")
     assert labels.record["agreement"] < ALARM_BELOW
-    assert not any("--adapt" in note for note in labels.notes)
+    assert not any("adapt=True" in note for note in labels.notes)
     (alarm,) = labels.warnings
     assert "may all be wrong" in alarm
     if suffix == ".csv":

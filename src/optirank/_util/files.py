@@ -58,7 +58,8 @@ def check_outputs(
         purposes[target] = what
         if path.exists() and not force:
             raise ValueError(
-                f"{path} exists: name another file for {what}, or add --force"
+                f"{path} exists: name another file for {what}, or replace it "
+                "(force=True)"
             )
 
 

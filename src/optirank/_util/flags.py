@@ -5,8 +5,8 @@ command-line flag.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar, get_type_hints
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 Options = TypeVar("Options")
 
@@ -38,8 +38,7 @@ class Flag:
     alone: str | None = None
 
 
-@dataclass(frozen=True)
-class FlaggedField:
+class FlaggedField(NamedTuple):
     """A field of a dataclass of options that has a flag."""
 
     name: str
@@ -64,7 +63,9 @@ def flagged_fields(options: type) -> list[FlaggedField]:
         for flag in flags:
             if isinstance(flag, Flag):
                 typed = plain[entry.name] if flag.typed is None else flag.typed
-                default = entry.default if flag.typed is None else None
+                default = entry.default
+                if flag.typed is not None and default is not MISSING:
+                    default = None
                 listed.append(FlaggedField(entry.name, typed, default, flag))
     return listed
 

@@ -36,28 +36,6 @@ def value_scale(X: Any) -> str:
     return "linear" if np.abs(values).max() > _LINEAR_ABOVE else "log"
 
 
-def log_values(X: Any, scale: str) -> Any:
-    """Logarithms of the values (samples by genes); those that are logarithms as they
-    are.
-
-    Counts are scaled to 10,000 per sample first: ``log(1 + 10,000 x / total)``. Other
-    values on a linear scale may be negative: ``sign(x) log(1 + |x|)``. Zeros stay
-    zeros, so a sparse matrix stays as sparse as it is.
-    """
-    if scale == "log":
-        return X if _is_sparse(X) else np.asarray(X, dtype=np.float64)
-    if _is_sparse(X):
-        X = X.tocsr().astype(np.float64)
-        if scale == "counts":
-            X.data *= np.repeat(_factors(X), np.diff(X.indptr))
-        X.data = np.sign(X.data) * np.log1p(np.abs(X.data))
-        return X
-    values = np.asarray(X, dtype=np.float64)
-    if scale == "counts":
-        values = values * _factors(values)[:, None]
-    return np.sign(values) * np.log1p(np.abs(values))
-
-
 def inverted(values: np.ndarray) -> np.ndarray:
     """Values of which less is more, such as Ct of qPCR, the other way round.
 

@@ -4,8 +4,10 @@ to type.
 
 from __future__ import annotations
 
+import ast
 import errno
 import io
+import logging
 import os
 import re
 import shlex
@@ -34,8 +36,11 @@ UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = Path("-")
 # A cell of a column of numbers: 12,345, +0.31, ≥ 0.95, 92.1 (88.0 to 95.2), 3 ± 1 %
 _NUMBER = re.compile(r"[-+−≥≤<>]? ?\d[\d.,e+-]*( ?%)?( [(±].*)?")
-# A parameter as messages name it: use_raw=True, genes_in='rows', n_genes=
-_PARAMETER = re.compile(r"(?<![\w'\".])(\w+)=('[^']*'|\"[^\"]*\"|[\w.]+|)")
+# A parameter as messages name it: use_raw=True, genes_in='rows', n_genes=,
+# annotations=['age', 'stage'], mapping={'T cells': 'T'}
+_PARAMETER = re.compile(
+    r"(?<![\w'\".])(\w+)=('[^']*'|\"[^\"]*\"|\[[^\]]*\]|\{[^}]*\}|[\w.]+|)"
+)
 _NAMED_ELSEWHERE = {"query": "--for", "mapping": "--map"}
 # Options of which a new training has its own
 _OUTPUTS = ("--out", "--report", "--dated", "--for")
@@ -57,6 +62,16 @@ def set_up(*, debug: bool, quiet: bool) -> None:
 
     _state.update(debug=debug, quiet=quiet)
     hide_progress(quiet)
+    logger = logging.getLogger("optirank")
+    logger.handlers = [_ToStderr()]
+
+
+class _ToStderr(logging.Handler):
+    """Prints what readers warn of, with options in place of parameters."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning."""
+        echo(in_flags(record.getMessage()), err=True)
 
 
 def use_flags(flags: dict[str, str]) -> None:
@@ -112,24 +127,30 @@ def tell_error(text: str) -> None:
 
 
 def in_flags(text: str) -> str:
-    """A message of the product, whose parameters (``use_raw=True``) become options.
-
-    What spells options itself is left as it is.
-    """
-    if "--" in text:
-        return text
+    """A message of the product, whose parameters (``use_raw=True``) become options."""
     flags = _flags()
 
     def spelled(found: re.Match[str]) -> str:
         name, value = found.groups()
         if name not in flags:
             return found[0]
-        value = value.strip("'\"")
-        if value in ("", "True"):
-            return flags[name]
-        return f"{flags[name]} {shlex.quote(value)}"
+        words = [f"{flags[name]} {shlex.quote(word)}" for word in _values(value)]
+        return " ".join(words) or flags[name]
 
     return _PARAMETER.sub(spelled, text)
+
+
+def _values(text: str) -> list[str]:
+    """The values to type after an option, from one written in Python; none for True."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return [text] if text else []
+    if value is True:
+        return []
+    if isinstance(value, dict):
+        return [f"{key}={of_key}" for key, of_key in value.items()]
+    return [",".join(value) if isinstance(value, list) else str(value)]
 
 
 def _flags() -> dict[str, str]:
@@ -371,6 +392,19 @@ def workers(jobs: int | None) -> int:
 def listed(text: str | None) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def renamed(items: Sequence[str] | None) -> dict[str, str]:
+    """Names of labels from ``THEIRS=OURS``."""
+    names = {}
+    for item in items or ():
+        theirs, _, ours = item.partition("=")
+        if not theirs or not ours:
+            raise ValueError(
+                f"--map {item!r}: write 'THEIRS=OURS', such as 'cd4 t=t cell'"
+            )
+        names[theirs] = ours
+    return names
 
 
 def this_command(

@@ -21,6 +21,7 @@ from optirank.cli.common import (
     end_strictly,
     file_or_stdout,
     remedies_for_missing_genes,
+    renamed,
     show_notes,
     show_performance,
     show_table,
@@ -40,7 +41,7 @@ _OUT = (
 )
 
 
-@opt.with_options(PredictOptions, ReadOptions, without=["clusters"])
+@opt.with_options(PredictOptions, ReadOptions, without=["clusters", "levels"])
 def evaluate(
     context: typer.Context,
     query: opt.File,
@@ -98,7 +99,7 @@ def evaluate(
         check_page(report, dated)
         _check_format(out)
         shares = _shares(prevalence)
-        names = _names(mapping)
+        names = renamed(mapping)
         fitted = load(model)
         with (
             remedies_for_missing_genes(context, fitted, query),
@@ -127,6 +128,7 @@ def evaluate(
                 target = stack.enter_context(file_or_stdout(out, ".csv"))
             show_notes(evaluation)
             _show_performance(evaluation, label)
+            _show_levels(evaluation)
             if target is not None:
                 _write_tables(evaluation, target)
                 echo(f"Tables: {out}")
@@ -160,6 +162,21 @@ def _show_performance(evaluation: Evaluation, label: str) -> None:
         f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}; "
         f"agreement of other genes {by_genes}"
     )
+
+
+def _show_levels(evaluation: Evaluation) -> None:
+    """Print what became of the samples by the level of their label in the tree."""
+    if evaluation.levels is None:
+        return
+    names = ("level", "n_samples", "share", "right", "coarse", "wrong")
+    rows = [
+        (name, n_samples, f"{share:.1%}", right, coarse, wrong)
+        for name, n_samples, share, right, coarse, wrong in evaluation.levels[
+            [*names]
+        ].itertuples(index=False)
+    ]
+    header = ("level", "samples", "share", "right", "right but coarse", "wrong")
+    show_table("Labels given, by level of the tree", header, rows)
 
 
 def _check_format(out: Path | None) -> None:
@@ -214,19 +231,6 @@ def _plain(evaluation: Evaluation) -> dict[str, Any]:
         "notes": evaluation.notes,
         "tables": tables,
     }
-
-
-def _names(items: list[str] | None) -> dict[str, str]:
-    """Names of classes from ``THEIRS=OURS``."""
-    names = {}
-    for item in items or ():
-        theirs, _, ours = item.partition("=")
-        if not theirs or not ours:
-            raise ValueError(
-                f"--map {item!r}: write 'THEIRS=OURS', such as 'cd4 t=t cell'"
-            )
-        names[theirs] = ours
-    return names
 
 
 def _shares(items: list[str] | None) -> dict[str, float] | None:

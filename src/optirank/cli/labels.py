@@ -9,7 +9,14 @@ import typer
 
 from optirank._util.names import counted, some
 from optirank.cli import options as opt
-from optirank.cli.common import claimed_outputs, echo, file_or_stdout, show_table, tidy
+from optirank.cli.common import (
+    claimed_outputs,
+    echo,
+    file_or_stdout,
+    in_flags,
+    show_table,
+    tidy,
+)
 from optirank.cli.options import OUTPUT, option
 from optirank.io.options import ReadOptions
 
@@ -59,7 +66,7 @@ def labels(
             raise ValueError(f"no sample has a label in the column {label!r}")
         _show_sets(sets)
         for note in sets.notes():
-            echo(f"note: {note}", err=True)
+            echo(f"note: {in_flags(note)}", err=True)
         if ids is not None and (strange := sorted(set(ids) - set(sets.names))):
             echo(
                 f"note: {ontology} has labels that no set has: {some(strange)}",

@@ -17,6 +17,8 @@ from optirank.cli.common import (
     claimed_outputs,
     echo,
     file_or_stdout,
+    listed,
+    renamed,
     show_performance,
     show_table,
     show_warnings,
@@ -32,6 +34,7 @@ from optirank.workflow.options import TrainingOptions
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
 
 
 @opt.with_options(TrainingOptions, ReadOptions)
@@ -53,6 +56,9 @@ def train(
     accuracy printed for each size is that of held-out samples. The same command on the
     same data gives the same model.
 
+    With columns from coarse to fine, or a tree of labels, samples later get the finest
+    label that is sure. Labels of several files are shown side by side first.
+
     Examples:
 
       optirank train reference.h5ad --label cell_type -o m.optirank --report report.html
@@ -60,6 +66,8 @@ def train(
       optirank train all.h5ad --label cell_type --batch donor -o m.optirank
       optirank train one.h5ad two.h5ad --label cell_type -o m.optirank
       optirank train cells.h5ad --label type --genes 30 --exclude 'MT-*' -o m.optirank
+      optirank train cells.h5ad --label lineage,type -o m.optirank
+      optirank train cells.h5ad --label type --tree tree.csv -o m.optirank
       optirank train atlas.zarr --label type --dask tcp://host:8786 -o m.optirank
       optirank train x.csv --genes-in rows --samples y.csv --label er -o er.optirank
     """
@@ -77,6 +85,8 @@ def train(
         ]
         queries = given["query_genes"] or ()
         inputs = [*files, given["samples"], *queries, *(name for name in lists if name)]
+        inputs += [given["ontology"], given["tree"]]
+        columns = listed(given["label"])
         outputs = {"the model": out, "the report": report}
         reading = opt.reading_options(context)
         with (
@@ -84,7 +94,7 @@ def train(
             file_or_stdout(out, ".optirank") as target,
             open_sources(
                 files,
-                given["label"],
+                columns,
                 given["batch"],
                 for_query=bool(queries),
                 **reading,
@@ -93,6 +103,8 @@ def train(
         ):
             check_page(report, dated)
             asked = _training_options(given, source_column, reading["genes_in"])
+            if len(data) > 1:
+                _show_labels(data, asked)
             with progress_bar("training", lines=True) as bar:
                 result = run(
                     data,
@@ -124,6 +136,10 @@ def _training_options(
     from optirank.workflow.sources import gene_names_in, genes_of_queries
 
     values = dict(given)
+    columns = listed(given["label"])
+    values["label"] = columns[0] if len(columns) == 1 else columns
+    values["tree"] = given["tree"] and str(given["tree"])
+    values["mapping"] = renamed(given["mapping"])
     values["batch"] = source_column
     values["method"] = str(given["method"])
     values["n_genes"] = "auto" if given["n_genes"] is None else given["n_genes"]
@@ -134,6 +150,15 @@ def _training_options(
     if given["gene_list"] is not None:
         values["gene_list"] = gene_names_in([str(given["gene_list"])])
     return among(TrainingOptions, values)
+
+
+def _show_labels(data: list[AnnData], options: TrainingOptions) -> None:
+    """Print the samples of each label in each file, before anything is fitted."""
+    from optirank.workflow.label_trees import labels_of_files
+
+    counts = labels_of_files(data, options)
+    rows = [(label, *numbers) for label, *numbers in counts.itertuples()]
+    show_table("Samples of each label", ("label", *map(str, counts)), rows)
 
 
 def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:

@@ -97,11 +97,7 @@ def _anndata_of(group: Any, path: Path, options: ReadOptions) -> AnnData:
     group = _anndata_group(group, path, options)
     missing = [key for key in ("X", "obs", "var") if key not in group]
     if missing and (missing != ["X"] or not (options.layer or options.use_raw)):
-        hint = (
-            ": it looks like 10x, use format='10x_h5' (--format 10x_h5)"
-            if "matrix" in group
-            else ""
-        )
+        hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
@@ -201,9 +197,7 @@ def _matrix(group: Any, path: Path, options: ReadOptions) -> Any:
     element = _matrix_element(group, path, options)
     if not hasattr(element, "keys"):
         if element.attrs.get("encoding-type") == "null" or element.shape is None:
-            raise DataError(
-                f"{path} holds no X: name one of its layers (layer=, --layer)"
-            )
+            raise DataError(f"{path} holds no X: name one of its layers (layer=)")
         if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
             raise DataError(
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; "
@@ -228,9 +222,7 @@ def _matrix_element(group: Any, path: Path, options: ReadOptions) -> Any:
             )
         raw = _raw_group(group, path)
         if raw is None:
-            raise DataError(
-                f"{path} has no raw (use_raw=True, --use-raw): use X or a layer"
-            )
+            raise DataError(f"{path} has no raw (use_raw=True): use X or a layer")
         return raw["X"]
     if options.layer is None:
         return group["X"]

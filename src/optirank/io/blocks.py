@@ -23,7 +23,7 @@ from optirank.io.data import (
     used_names,
     with_genes,
 )
-from optirank.io.stored import Block, is_sparse, reader_of, take_rows
+from optirank.io.stored import Block, reader_of, take_rows
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -163,8 +163,3 @@ def _scale_of_features(adata: AnnData) -> str:
     features = np.flatnonzero(used_features(adata))
     features = features[:: max(1, len(features) // _SCALE_GENES)]
     return value_scale(read_features(adata, features, rows))
-
-
-def are_sparse(adata: AnnData) -> bool:
-    """Whether blocks of data are sparse."""
-    return is_sparse(matrix_of(adata))

@@ -283,8 +283,7 @@ def gene_names(data: AnnData | Sequence[AnnData]) -> NDArray[np.object_]:
     if len(parts) > 1 and len(names) < 2:
         raise DataError(
             f"{some([name_of(part) for part in parts])} have {len(names)} genes in "
-            "common: their gene names may be of different kinds (gene_column=, "
-            "--gene-column)"
+            "common: their gene names may be of different kinds (gene_column=)"
         )
     return np.array(list(names), dtype=object)
 
@@ -355,6 +354,6 @@ def gene_positions(
     if double:
         raise DataError(
             f"{source} has several genes called {some(double)}: ask for them by "
-            "position, or take other names (gene_column=, --gene-column)"
+            "position, or take other names (gene_column=)"
         )
     return np.array([where[gene] for gene in genes], dtype=np.intp)

@@ -25,10 +25,8 @@ _CONTROL = re.compile(
 
 def gene_names_of(
     var: pd.DataFrame, gene_column: str | None, source: object
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Names of the genes (index or column of ``var``), and those of its other
-    columns.
-    """
+) -> np.ndarray:
+    """Names of the genes: the index or a column of ``var``."""
     if gene_column is not None and gene_column not in var.columns:
         raise DataError(
             f"{source} has no gene column {gene_column!r}: there are "
@@ -41,18 +39,8 @@ def gene_names_of(
             f"{source}: {what} no {gene_column!r}: fill them in, or choose another "
             "gene column"
         )
-    others = {
-        str(column): _stripped(var[column].astype(str).to_numpy(dtype=object))
-        for column in var.columns
-        if column not in (gene_column, *_FEATURE_TYPES)
-        and var[column].dtype.kind not in "biufcmM"
-    }
-    return _stripped(names.astype(str).to_numpy(dtype=object)), others
-
-
-def _stripped(names: np.ndarray) -> np.ndarray:
-    """Names without blanks around them, which nobody sees and no other data have."""
-    return np.array([name.strip() or name for name in names], dtype=object)
+    # Blanks around names nobody sees, and no other data have them
+    return np.array([name.strip() or name for name in names.astype(str)], dtype=object)
 
 
 def genes_among(

@@ -81,8 +81,7 @@ class GeneMatch:
             column, n_genes = self.other_column
             notes.append(
                 f"the column {column!r} of the data's genes has {n_genes} of the "
-                f"{len(self.genes)}: it may be the one to use (gene_column=, "
-                "--gene-column)"
+                f"{len(self.genes)}: it may be the one to use (gene_column=)"
             )
         return notes
 
@@ -183,9 +182,9 @@ def check_case(match: GeneMatch) -> None:
     raise ValueError(
         f"{n_case} of the {n_found} genes that were found match in another case only: "
         f"{_pairs(match.by_case)}. This may be another species (mouse symbols are "
-        "written Cd4, human ones CD4). Please give a table of homologs (homologs=, "
-        "--homologs mouse or a file), or say that case does not matter "
-        "(homologs='case', --homologs case)."
+        "written Cd4, human ones CD4). Please give a table of homologs "
+        "(homologs='mouse', or a file), or say that case does not matter "
+        "(homologs='case')."
     )
 
 

@@ -139,35 +139,47 @@ def profiles_of(
 
 
 def labelled_profiles(
-    data: Any, label: str | pd.Series, batch: str | None, **reading: Any
-) -> tuple[list[AnnData], str, str | None]:
-    """Profiles of one or several objects, the column of labels and that of sources."""
+    data: Any, label: str | Sequence[str] | pd.Series, batch: str | None, **reading: Any
+) -> tuple[list[AnnData], str | tuple[str, ...], str | None]:
+    """Profiles of one or several objects, the columns of labels and that of sources."""
     several = isinstance(data, Sequence) and not isinstance(data, str)
     for part in data if several else [data]:
         check_anndata(part, "train")
     if several:
-        column = _label_column(label)
+        columns = _label_columns(label, [*data])
+        if columns is None:
+            raise TypeError(
+                "label: of several data sets, name the column with their labels"
+            )
         parts = join([profiles_of(part, **reading) for part in data])
-        return parts, column, batch or FILE_COLUMN
-    columns = [name for name in (label, batch) if isinstance(name, str)]
-    if hasattr(data, "columns"):  # of a data frame, these are not genes
-        reading["annotations"] = columns
+        return parts, columns, batch or FILE_COLUMN
+    columns = _label_columns(label, [data], reading.get("table"))
+    if is_frame(data):  # of a data frame, these are not genes
+        named = [columns] if isinstance(columns, str) else [*(columns or ())]
+        reading["annotations"] = named if batch is None else [*named, batch]
     profiles = profiles_of(data, **reading)
-    if isinstance(label, str):
-        return [profiles], label, batch
+    if columns is not None:
+        return [profiles], columns, batch
     return [_with_labels(profiles, label)], _LABELS, batch
 
 
-def _label_column(label: str | pd.Series) -> str:
+def _label_columns(
+    label: Any, data: Sequence[Any], table: str | None = None
+) -> str | tuple[str, ...] | None:
+    """The columns that are named, from coarse to fine; None where these are labels."""
     if isinstance(label, str):
         return label
-    raise TypeError("label: of several data sets, name the column with their labels")
+    if not isinstance(label, list | tuple):
+        return None
+    frames = (part if is_frame(part) else anndata_of(part, table).obs for part in data)
+    names = {name for frame in frames for name in getattr(frame, "columns", ())}
+    return tuple(label) if label and names.issuperset(label) else None
 
 
-def _with_labels(adata: AnnData, labels: pd.Series) -> AnnData:
+def _with_labels(adata: AnnData, labels: Any) -> AnnData:
     """Profiles with labels that were given apart, matched by the names of samples."""
     values = np.asarray(labels, dtype=object)
-    index = getattr(labels, "index", None)
+    index = labels.index if is_frame(labels) else None
     names = adata.obs_names.astype(str)
     if index is not None and set(index.map(str)) >= set(names):
         by_name = dict(zip(index.map(str), values, strict=True))
@@ -207,7 +219,7 @@ def _profiles_of_anndata(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
-    names, _ = gene_names_of(var, gene_column, source)
+    names = gene_names_of(var, gene_column, source)
     spelling: list[str] = []
     if gene_column is None:
         names, spelling = plain_gene_names(names)

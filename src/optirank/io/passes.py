@@ -18,9 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from optirank._util.passes import Accumulator, merge_all
-from optirank.io.blocks import Columns, are_sparse, columns_of, read_blocks
+from optirank.io.blocks import Columns, columns_of, read_blocks
 from optirank.io.data import DataError, gene_names, matrix_of, parts_of, source_of
-from optirank.io.stored import is_lazy
+from optirank.io.stored import is_lazy, is_sparse
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -84,8 +84,7 @@ def _dense(X: Any) -> NDArray:
     return X.toarray() if sparse.issparse(X) else np.ascontiguousarray(X)
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Samples of one AnnData among those of a pass.
 
     Attributes
@@ -135,7 +134,7 @@ def run_pass(
     """
     empty = [copy.copy(accumulator) for accumulator in accumulators]
     parts = parts_of(data)
-    some_sparse = len(parts) > 1 and any(map(are_sparse, parts))
+    some_sparse = len(parts) > 1 and any(is_sparse(matrix_of(part)) for part in parts)
     form = Form(size, together, some_sparse, as_dense, source_of(parts), tuple(dense))
     pieces = _pieces_of(parts, genes, rows)
     n_samples = sum(len(piece.rows) for piece in pieces)

@@ -40,7 +40,6 @@ from optirank.io.data import (
 from optirank.io.features import gene_names_of, genes_among
 from optirank.io.formats import Format
 from optirank.io.gene_spelling import plain_gene_names
-from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.loom import LOOM
 from optirank.io.objects import check_anndata as check_anndata
 from optirank.io.objects import profiles_of as profiles_of
@@ -129,7 +128,7 @@ def guess_format(path: Path) -> str:
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, "
         f".tsv, .parquet, a 10x folder): give the format, one of {some(FORMATS)} "
-        "(format=, --format)"
+        "(format=)"
     )
 
 
@@ -238,7 +237,7 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     spelling: list[str] = []
     obs, var = annotations_of(stored), features_of(stored)
     with readable(path):
-        names, _ = gene_names_of(var, gene_column, path)
+        names = gene_names_of(var, gene_column, path)
         if gene_column is None and not is_one_table:
             names, spelling = plain_gene_names(names)
         kept, notes = genes_among(names, var)
@@ -339,21 +338,6 @@ def _in_memory(
         source,
         notes=notes_of(opened),
     )
-
-
-@contextlib.contextmanager
-def open_several(
-    paths: Sequence[str | Path], *, column: str = FILE_COLUMN, **options
-) -> Iterator[list[AnnData]]:
-    """Open files that are used over the genes that all have; see `read_expression`.
-
-    ``obs`` of several files gets a column that names the file of each sample.
-    """
-    if not paths:
-        raise DataError("no file is named: name at least one")
-    with contextlib.ExitStack() as stack:
-        parts = [stack.enter_context(open_file(path, **options)) for path in paths]
-        yield parts if len(parts) == 1 else join(parts, column=column)
 
 
 def is_table(path: Path, format: str | None = None) -> bool:

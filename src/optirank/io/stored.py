@@ -6,8 +6,7 @@ A reader gives rows of the columns that were chosen, as an array or a CSR matrix
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
@@ -43,8 +42,7 @@ class StoredMatrix(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Sliceable:
+class Sliceable(NamedTuple):
     """A matrix that gives slices of rows: array or sparse, in memory or in a store."""
 
     values: Any

@@ -89,13 +89,10 @@ def _refuse_words(
     remedy = "correct it"
     if str(frame[column].iloc[row]).strip().lower() in _UNDETECTED:
         remedy = (
-            "if these are Ct values of qPCR, of which less is more, say so (invert=, "
-            "--invert)"
+            "if these are Ct values of qPCR, of which less is more, say so (invert=)"
         )
     elif wrong.all():
-        remedy = (
-            "if that column describes the lines, name it (annotations=, --annotations)"
-        )
+        remedy = "if that column describes the lines, name it (annotations=)"
     raise DataError(
         f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), "
         f"column {header[column]!r} holds {frame[column].iloc[row]!r}, which is not a "
@@ -165,12 +162,8 @@ def refuse_missing(
         f"{path}: {len(named)} of {len(genes)} genes {verb} missing or infinite "
         f"values{coded}, in {int(in_sample.sum())} of {len(samples)} samples (first "
         f"{first!r}): {some(named, 20)}; fill them in, or leave these genes out "
-        "(drop_missing=True, --drop-missing-genes)"
-        + (
-            ""
-            if code is None
-            else "; if it is a value, say so (any_scale=True, --all-genes)"
-        )
+        "(drop_missing=True)"
+        + ("" if code is None else "; if it is a value, say so (any_scale=True)")
     )
 
 
@@ -197,7 +190,7 @@ def _warn_of_probes(probes: tuple[str, ...], path: Path, platform: str) -> None:
     logger.warning(
         "%s: %s are probes of an array and no genes: they match only data of the same "
         "array; for genes, give a table of two columns, probe and symbol, made from "
-        "the platform's table%s (homologs=, --homologs)",
+        "the platform's table%s (homologs=)",
         path,
         some(probes),
         f" (https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc={platform})"
@@ -238,14 +231,13 @@ def refuse_clinical(
     if not names:
         return
     where = "columns" if genes_in == "columns" else "lines"
-    option = f"--annotations {','.join(names[:3])}"
-    remedy = f"name them as annotations (annotations={names[:3]!r}, {option})"
+    remedy = f"name them as annotations (annotations={names[:3]!r})"
     if genes_in == "rows":
         remedy = "remove these lines"
     raise DataError(
         f"{path}: the {where} {some(names)} look like clinical data among the genes "
         f"(by their name, or by values unlike those of the others): {remedy}; if they "
-        "are genes, say so (any_scale=True, --all-genes)"
+        "are genes, say so (any_scale=True)"
     )
 
 
@@ -262,7 +254,7 @@ def _warn_of_cycles(path: Path) -> None:
     logger.warning(
         "%s: half of the values are above %g and none above 50, as those of Ct (qPCR), "
         "of which less is more: labels would be reversed; if they are, say so "
-        "(invert=, --invert)",
+        "(invert=)",
         path,
         _HIGHEST_MEDIAN,
     )

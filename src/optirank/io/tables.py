@@ -342,8 +342,8 @@ def _orientation(table: Table, genes_in: str | None) -> str:
         n_lines = len(table.read([0]))
         raise DataError(
             f"{table.path} is a table of {n_lines} lines and {len(table.header) - 1} "
-            "columns: say whether its genes are in 'rows' or in 'columns' (genes_in=, "
-            "--genes-in), it is not guessed"
+            "columns: say whether its genes are in 'rows' or in 'columns' (genes_in=), "
+            "it is not guessed"
         )
     return genes_in
 
@@ -358,10 +358,7 @@ def _check_described(described: Sequence[str], table: Table) -> None:
     if absent:
         hint = ""
         if bool(np.isin(table.read([0])[0].to_numpy(dtype=object), absent).any()):
-            hint = (
-                "; it has such a line: is it transposed? (genes_in='rows', "
-                "--genes-in rows)"
-            )
+            hint = "; it has such a line: is it transposed? (genes_in='rows')"
         raise DataError(
             f"{path} has no column {some(absent)}: there are {some(columns, 20)}{hint}"
         )

@@ -147,11 +147,7 @@ def _matrix_group(file: Any, path: Path) -> Any:
         key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
     ]
     if "X" in file or not groups:
-        hint = (
-            ": it looks like AnnData, use format='h5ad' (--format h5ad)"
-            if "X" in file
-            else ""
-        )
+        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
         raise DataError(
             f"{path} is not a 10x file: it has no group with a matrix{hint}"
         )

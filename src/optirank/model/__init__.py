@@ -11,7 +11,7 @@ from optirank.model.card import Card
 from optirank.model.confidence import (
     Calibration,
     ErrorControl,
-    Withholding,
+    Threshold,
     fit_calibration,
     fit_error_control,
 )
@@ -37,8 +37,8 @@ __all__ = [
     "ModelFileError",
     "Predictor",
     "Terms",
+    "Threshold",
     "Tree",
-    "Withholding",
     "deciding_pairs",
     "explain",
     "export_table",

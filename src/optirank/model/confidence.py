@@ -159,22 +159,26 @@ class _BalancedLogLoss:
 
 
 @dataclass(frozen=True)
-class Withholding:
+class Threshold:
     """The confidence below which labels are withheld, and what held-out samples say."""
 
     threshold: float
     target_error: float
     error: float  # among held-out samples that keep their label, classes equal
-    kept: float  # share of the held-out samples that keep their label
+    kept: float  # share of the held-out samples that keep their (finest) label
     n_samples: int
+    by_level: bool = False  # whether labels are given from coarse to fine
 
     @property
     def reason(self) -> str:
         """Why the threshold is what it is, in one sentence."""
+        kept, these = "their label", "these labels"
+        if self.by_level:
+            kept, these = "their finest label", "all labels given, coarse and fine,"
         return (
             f"at a confidence of at least {self.threshold:.3f}, {self.kept:.1%} of the "
-            f"{self.n_samples} held-out samples keep their label, and {self.error:.1%} "
-            "of these labels are wrong, classes counted equally (asked for: at most "
+            f"{self.n_samples} held-out samples keep {kept}, and {self.error:.1%} "
+            f"of {these} are wrong, classes counted equally (asked for: at most "
             f"{self.target_error:.3g}, with {CERTAINTY:.0%} confidence, on samples "
             "like these)"
         )
@@ -215,8 +219,8 @@ class ErrorControl:
         if self.target_error is not None:
             check_target_error(self.target_error)
 
-    def at(self, target_error: float) -> Withholding:
-        """The threshold for a target error.
+    def at(self, target_error: float, *, by_level: bool = False) -> Threshold:
+        """The threshold for a target error; ``by_level`` of labels of a tree.
 
         A ValueError where the held-out samples cannot show such an error.
         """
@@ -231,12 +235,13 @@ class ErrorControl:
                 "larger error, or train on more samples"
             )
         everything = self.kept[step] == 1.0
-        return Withholding(
+        return Threshold(
             threshold=0.0 if everything else float(self.thresholds[step]),
             target_error=float(target_error),
             error=float(self.errors[step]),
             kept=float(self.kept[step]),
             n_samples=self.n_samples,
+            by_level=by_level,
         )
 
     def _last_step_that_passes(self, target_error: float) -> int | None:

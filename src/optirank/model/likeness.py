@@ -26,13 +26,15 @@ _MAX_SHIFT = 0.2
 _TYPICAL_SHIFT = 0.1  # of real pairs of platforms, where a query has few samples
 _PRIOR_SAMPLES = 20  # samples that the typical shift counts for
 
-_INVERTED = 0.15  # no query of a right pair correlates as negatively with all classes
+INVERTED_BELOW = (
+    0.15  # no query of a right pair correlates as negatively with all classes
+)
 INVERTED = (
     "the genes of these samples are in the opposite order of those of every class of "
-    "the training data: if less is more, as in Ct values of qPCR, give invert=True "
-    "(--invert), or the negative values"
+    "the training data: if less is more, as in Ct values of qPCR, give invert=True, "
+    "or the negative values"
 )
-_CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
+CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def looks_inverted(mean_ranks: NDArray, class_means: NDArray) -> bool:
     class_means : (classes, genes), those of each class of the training data.
     """
     queries = np.broadcast_to(mean_ranks, class_means.shape)
-    limit = max(_INVERTED, _CHANCE / np.sqrt(class_means.shape[1]))
+    limit = max(INVERTED_BELOW, CHANCE / np.sqrt(class_means.shape[1]))
     return bool((_correlations(queries, class_means) < -limit).all())
 
 

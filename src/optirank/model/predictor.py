@@ -49,14 +49,12 @@ class MissingGenesError(ValueError):
             column, n_genes = match.other_column
             remedies = [
                 f"name the column {column!r}, which has {n_genes} of the "
-                f"{len(match.genes)} genes (gene_column=, --gene-column)"
+                f"{len(match.genes)} genes (gene_column=)"
             ]
         if self.droppable:
-            remedies.append(
-                "leave these classes out (drop_classes=True, --drop-classes)"
-            )
+            remedies.append("leave these classes out (drop_classes=True)")
         if n_present:
-            remedies.append("train again on the genes that are present (--for, query=)")
+            remedies.append("train again on the genes that are present (query=)")
         self.what = (
             f"{_lack(model, match, lacking)} Missing genes: {some(match.missing)}."
         )

@@ -17,7 +17,7 @@ MANY_ZEROS = 0.1  # share of zeros from which data are those of single cells
 MORE_ZEROS = 0.35  # a third of the panel more is tied: a guess, not measured
 SCALED = (
     "ranks within a sample change when genes are scaled or centred: if they were, give "
-    "counts or their logarithm (layer=, --layer)"
+    "counts or their logarithm (layer=)"
 )
 
 

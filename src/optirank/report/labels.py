@@ -10,10 +10,13 @@ import numpy as np
 
 from optirank._util.metrics import percent
 from optirank._util.names import some
+from optirank.model.tree import NO_LABEL
 from optirank.pl.agreement import agreement_size, draw_agreement
 from optirank.pl.labels import draw_labels, labels_size
+from optirank.pl.tree import draw_tree, tree_size
 from optirank.report.environment import figure_image
 from optirank.workflow.labels import Labels, label_table
+from optirank.workflow.levels import tree_table
 
 if TYPE_CHECKING:
     from optirank.model import Model
@@ -26,7 +29,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     n_samples = len(labels.chosen)
     n_withheld = int(labels.withheld.sum())
     table = label_table(labels.labels, labels.confidence, labels.words[-1])
-    unused = [name for name in labels.classes if name not in table.index]
+    unused = [name for name in labels.words[:-1] if name not in table.index]
     samples = f"{n_samples:,} sample{'s' * (n_samples != 1)}"
     withheld = "no label is"
     if n_withheld:
@@ -41,7 +44,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         "withheld.",
         "warnings": [*labels.warnings, *mostly_withheld(labels)],
         "tiles": _tiles(labels, n_withheld, len(unused)),
-        "figures": {"labels": figure},
+        "figures": {"labels": figure} | _tree_figure(labels),
         "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
         "unused": some(unused, 20) if unused else "",
         "advice": advice(labels),
@@ -54,9 +57,25 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     }
 
 
+def _tree_figure(labels: Labels) -> dict[str, str]:
+    """The tree of the labels, of a model with one."""
+    tree = labels.model.tree
+    if tree is None or labels.levels is None:
+        return {}
+    given = np.where(labels.withheld, NO_LABEL, labels.levels.given)
+    table = tree_table(tree, given, labels.confidence)
+    n_samples = len(given)
+    return {
+        "tree": figure_image(
+            lambda ax: draw_tree(ax, table, n_samples), *tree_size(table)
+        )
+    }
+
+
 def _tiles(labels: Labels, n_withheld: int, n_unused: int) -> list[tuple[str, str]]:
     n_samples = len(labels.chosen)
-    n_classes = len(labels.classes)
+    n_classes = len(labels.words) - 1
+    what = "classes" if labels.model.tree is None else "labels of the tree"
     of_all = f", of {n_samples:,}" if n_withheld else ""
     tiles = [
         (f"{n_samples - n_withheld:,}", f"samples labelled{of_all}"),
@@ -72,7 +91,7 @@ def _tiles(labels: Labels, n_withheld: int, n_unused: int) -> list[tuple[str, st
                 "labels changed by learning from the query (adapt=True)",
             )
         )
-    tiles.append((f"{n_classes - n_unused} of {n_classes}", "classes among the labels"))
+    tiles.append((f"{n_classes - n_unused} of {n_classes}", f"{what} among the labels"))
     return tiles
 
 

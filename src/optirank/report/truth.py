@@ -106,6 +106,14 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         ],
         "tiles": [*tiles, *_auc_tile(judged)],
         "checked": checked_by_genes(result.labels),
+        "levels": [] if result.levels is None else result.levels.to_dict("records"),
+        "level_figures": {
+            name: figure_image(
+                lambda ax, counts=counts: draw_confusion(ax, counts),
+                *confusion_size(list(counts.columns)),
+            )
+            for name, counts in result.confusions.items()
+        },
         "missing": missing_genes(result.labels),
         "notes": result.notes,
         "provenance": provenance(result.labels),
@@ -190,7 +198,8 @@ def _withholds(model: Model) -> str:
     """Whether the model withholds labels, or which options can ask for it."""
     control = model.panel.error_control
     if control is not None and control.target_error is not None:
-        reason = control.at(control.target_error).reason
+        by_level = model.tree is not None
+        reason = control.at(control.target_error, by_level=by_level).reason
         return f"The model was trained to withhold labels: {reason}."
     possible = [target for target in TARGETS if can_show(model, target)]
     if possible:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +80,7 @@ class BinaryModel(Solution):
         return self.w != 0 if self.gamma is None else (self.w != 0) | (self.gamma > 0)
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """Fits that follow each other, neighbours starting from each other.
 
     The key of a model is the head followed by its penalties.

@@ -97,7 +97,7 @@ def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
                 f"column {str(column)!r} looks like that of donors ({n_donors} of "
                 f"{len(values)} samples): samples of one donor resemble each other, "
                 "and held-out figures are too high where donors are on both sides of "
-                f"a fold; --batch {column} (batch={str(column)!r}) leaves donors out"
+                f"a fold; batch={str(column)!r} leaves donors out"
             ]
     return []
 

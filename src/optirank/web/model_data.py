@@ -18,11 +18,22 @@ from optirank.model import Model
 from optirank.model.codec import to_plain
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import model_digest
+from optirank.model.further import FurtherGenes
+from optirank.model.likeness import CHANCE, INVERTED, INVERTED_BELOW
+from optirank.model.tree import SURE, Terms, Tree
 from optirank.model.values import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.weights import SizedPanel
+from optirank.panel.agreement import FEWEST_GENES, FEWEST_SAMPLES, MOST_SAMPLES
+from optirank.workflow import trust
 from optirank.workflow.cards import card_tables, model_card
-from optirank.workflow.predict import NOT_CALIBRATED
-from optirank.workflow.withholding import LOW_CONFIDENCE, NO_INFORMATION, UNKNOWN
+from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
+from optirank.workflow.withholding import (
+    LOW_CONFIDENCE,
+    NO_INFORMATION,
+    NOT_KEPT,
+    STRICT,
+    UNKNOWN,
+)
 
 # Sentences and limits that the page takes from here, so that they cannot differ
 WORDS = {
@@ -35,6 +46,27 @@ WORDS = {
     "many_zeros": MANY_ZEROS,
     "more_zeros": MORE_ZEROS,
     "certainty": CERTAINTY,
+    "not_kept": NOT_KEPT,
+    "strict": STRICT,
+    "sure": SURE,
+    "adapt": ADAPT_MAY_HELP,
+    "trust": {
+        "unlikely": trust.UNLIKELY,
+        "inverted": INVERTED,
+        "inverted_below": INVERTED_BELOW,
+        "chance": CHANCE,
+        "fewest_genes": FEWEST_GENES,
+        "fewest_samples": FEWEST_SAMPLES,
+        "most_samples": MOST_SAMPLES,
+        "alarm_below": trust.ALARM_BELOW,
+        "doubt_below": trust.DOUBT_BELOW,
+        "unlike": trust.UNLIKE,
+        "unlike_unchecked": trust.UNLIKE_UNCHECKED,
+        "adapt_from": trust.ADAPT_FROM,
+        "suggest_adapt": trust.SUGGEST_ADAPT,
+        "low_label": trust.LOW_LABEL,
+        "steps": trust.STEPS,
+    },
 }
 
 
@@ -44,7 +76,12 @@ def model_data(model: Model) -> dict[str, Any]:
         raise TypeError(
             f"a model of method {model.card.method!r} has reference sets of its own "
             "per class, and the page counts votes alone: train a panel model "
-            "(--method panel) to export one"
+            "(method='panel') to export one"
+        )
+    if model.tree is not None:
+        raise TypeError(
+            "the model has a tree of labels, and the page gives classes alone: train "
+            "without a tree to export one"
         )
     card = model.card
     return {
@@ -56,6 +93,9 @@ def model_data(model: Model) -> dict[str, Any]:
         "n_genes": model.n_genes,
         "n_rows": len(model.panel.coef),
         "genes": list(model.path_genes),
+        "further": model.further and _further_data(model.further),
+        "tree": model.tree and _tree_data(model.tree),
+        "terms": model.terms and _terms_data(model.terms),
         "panels": [_panel_data(model, panel) for panel in model.panels.values()],
         "standard_error": card.standard_error or 0.0,
         "values": to_plain(card.values),
@@ -78,6 +118,19 @@ def _panel_data(model: Model, panel: SizedPanel) -> dict[str, Any]:
     }
 
 
+def _further_data(further: FurtherGenes) -> dict[str, Any]:
+    return {"genes": further.genes.tolist(), "means": _bytes(further.means, "<f2")}
+
+
+def _tree_data(tree: Tree) -> dict[str, Any]:
+    # Pairs: objects of JavaScript have keys that are numbers in another order
+    return {"parents": list(tree.parents.items()), "levels": tree.levels}
+
+
+def _terms_data(terms: Terms) -> dict[str, Any]:
+    return {"ids": list(terms.ids.items()), "version": terms.version}
+
+
 def _bytes(values: np.ndarray, kind: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, kind).data).decode("ascii")
 
@@ -89,6 +142,9 @@ def gene_tables(models: Sequence[Model]) -> dict[str, Any]:
     that the page counts them as the command does, but few symbols.
     """
     known = {gene for model in models for gene in model.path_genes}
+    for model in models:
+        if model.further is not None:
+            known.update(model.further.genes.tolist())
     lines = homolog_table().read_text("utf-8").splitlines()
     pairs = [line.split("\t") for line in lines]
     pairs = [pair for pair in pairs if known.intersection(pair)]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
+from optirank.io.tables import SUFFIXES
 from optirank.model import Model
 from optirank.model.file import as_model
 from optirank.web.model_data import (
@@ -88,8 +89,8 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
         "script": script,
         "blocks": stored,
         "version": __version__,
-        "formats": ".csv,.tsv,.txt,.tab,.gz" + ",.h5ad,.h5" * h5ad,
-        "kinds": ".csv, .tsv or .txt" + ", .h5ad, .h5 of 10x" * h5ad,
+        "formats": ",".join([*SUFFIXES, ".gz"]) + ",.h5ad,.h5" * h5ad,
+        "kinds": ".csv, .tsv, .txt or .gct" + ", .h5ad, .h5 of 10x" * h5ad,
     }
     template = _part("page.html")
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.metrics import balanced, in_percent, percent, wilson, with_interval
-from optirank._util.names import some
 from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.file import as_model
@@ -18,7 +17,7 @@ from optirank.model.file import as_model
 if TYPE_CHECKING:
     import pandas as pd
 
-TextTable = dict[str, list[str]]  # columns by name; pandas takes long to load
+CardTable = dict[str, list[str]]  # columns by name; pandas takes long to load
 
 
 def model_card(
@@ -43,6 +42,8 @@ def model_card(
         ("unknown types", _unknown_types(model)),
         ("confidence", _confidence(model)),
         ("withholds", _withholds(model)),
+        ("tree of labels", _tree(model)),
+        ("Cell Ontology", _terms(model)),
         ("label", card.label),
         ("batch", card.batch),
         ("trained on", card.source),
@@ -125,7 +126,26 @@ def _withholds(model: Model) -> str:
     return f"labels, to reach an error of {control.target_error:g}"
 
 
-def card_tables(model: Model) -> dict[str, TextTable]:
+def _tree(model: Model) -> str:
+    """Each label of the tree that has labels below it, with them."""
+    if model.tree is None:
+        return ""
+    groups = [
+        f"{name}: {', '.join(below)}" if name else ", ".join(below)
+        for name, below in model.tree.children.items()
+        if below
+    ]
+    return "; ".join(groups)
+
+
+def _terms(model: Model) -> str:
+    if model.terms is None:
+        return ""
+    n_known = len(model.terms.ids)
+    return f"{model.terms.version}, ids of {n_known} of {len(model.labels)} labels"
+
+
+def card_tables(model: Model) -> dict[str, CardTable]:
     """The tables of a model card, as text: classes, other data sets, missing genes."""
     missing = [
         {
@@ -136,7 +156,7 @@ def card_tables(model: Model) -> dict[str, TextTable]:
     ]
     heading = judges(model.card).capitalize()
     tables = {
-        "Classes": class_table(model),
+        "Classes": class_counts_table(model),
         f"{heading}, by a model that had not seen them": set_table(model.card),
         f"Classes by {judges(model.card)}": class_set_table(model.card),
         "When genes are missing": _columns(missing),
@@ -144,16 +164,16 @@ def card_tables(model: Model) -> dict[str, TextTable]:
     return {title: table for title, table in tables.items() if table}
 
 
-def _columns(rows: Iterable[Mapping[str, str]]) -> TextTable:
+def _columns(rows: Iterable[Mapping[str, str]]) -> CardTable:
     """A table of rows that have the same columns; nothing without rows."""
-    table: TextTable = {}
+    table: CardTable = {}
     for row in rows:
         for name, text in row.items():
             table.setdefault(name, []).append(text)
     return table
 
 
-def class_table(model: Model) -> TextTable:
+def class_counts_table(model: Model) -> CardTable:
     """The classes of a model as text: samples, and how held-out ones were labelled."""
     card = model.card
     names = [str(label) for label in model.classes]
@@ -198,7 +218,7 @@ def _total(judged: tuple[JudgedSet, ...], name: str) -> ClassCounts:
     )
 
 
-def set_table(card: Card) -> TextTable:
+def set_table(card: Card) -> CardTable:
     """How a model does on other data sets, per class, as text."""
     rows = []
     for judged in card.judged:
@@ -229,7 +249,7 @@ def set_table(card: Card) -> TextTable:
     return table
 
 
-def class_set_table(card: Card) -> TextTable:
+def class_set_table(card: Card) -> CardTable:
     """Sensitivity and specificity of each class on each other data set, as text."""
     rows = [
         {
@@ -299,11 +319,6 @@ def judges(card: Card) -> str:
     """What judged a model: other data sets, or sources of its own training."""
     several = any(judged.platform for judged in card.judged)
     return "other data sets" if several else "sources left out"
-
-
-def class_names(model: Model) -> str:
-    """The classes of a model in one line."""
-    return some(model.classes, 12)
 
 
 def _with_interval(share: float, n_samples: int) -> str:

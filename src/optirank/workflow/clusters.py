@@ -7,8 +7,7 @@ as often as better, at every fineness (docs/notes.md), so a sample keeps its own
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 _MAJORITY = 0.5  # share of a cluster's samples that its label must have
 
 
-@dataclass(frozen=True)
-class Clusters:
+class Clusters(NamedTuple):
     """The majority label of each cluster, and what that gives each sample."""
 
     table: pd.DataFrame  # cluster, n_samples, label, share; the largest first

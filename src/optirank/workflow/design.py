@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = 100  # genes, where neither a number nor a list is given
 
 
-@dataclass(frozen=True, eq=False)
-class Expression:
+class Expression(NamedTuple):
     """How the genes are expressed in each class, of at most 500 samples per class."""
 
     means: NDArray[np.float64]  # (classes, genes): per 10,000 of a sample's total
@@ -71,8 +70,7 @@ class Expression:
         return self.means.max(axis=0)
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """Which genes must and may be in the panel, and how many it has.
 
     Attributes
@@ -419,14 +417,14 @@ def _panel_size(
         if len(required) < 2:
             raise DataError(
                 f"the list has {len(required)} gene: ranks need at least 2; add genes, "
-                "or have it extended (--genes N, n_genes=N)"
+                "or have it extended (n_genes=)"
             )
         return len(required)
     n_genes = DEFAULT_SIZE if options.n_genes is None else int(options.n_genes)
     if n_genes < len(required):
         raise DataError(
             f"a panel of {n_genes} genes cannot hold the {len(required)} that are "
-            f"required: ask for at least {len(required)} (--genes, n_genes=), or "
+            f"required: ask for at least {len(required)} (n_genes=), or "
             "require fewer"
         )
     if options.n_genes is None:
@@ -434,7 +432,7 @@ def _panel_size(
     if n_genes > n_allowed:
         raise DataError(
             f"a panel of {n_genes} genes: {n_allowed} genes of {source} may be used; "
-            "ask for fewer (--genes, n_genes=), or allow more"
+            "ask for fewer (n_genes=), or allow more"
         )
     return n_genes
 
@@ -475,7 +473,7 @@ def _within_bounds(
         raise DataError(
             f"{source}: {within.sum()} of {len(highest)} genes have a mean from "
             f"{low:g} to {high:g} counts per 10,000 in the class where they are "
-            "highest (--min-mean, --max-mean): half of the genes are above "
+            "highest (min_mean=, max_mean=): half of the genes are above "
             f"{middle:.2g}, the highest has {top:.4g}; widen the bounds"
         )
     return within

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,14 @@ from optirank.io.data import (
     text_column,
 )
 from optirank.model.confidence import check_target_error
+from optirank.model.tree import NO_LABEL
 from optirank.workflow.fingerprints import matching_fingerprints
+from optirank.workflow.levels import (
+    judged_at,
+    level_confusions,
+    level_outcomes,
+    positions,
+)
 from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
@@ -47,12 +54,15 @@ class Evaluation(Result):
 
     Attributes
     ----------
-    performance : the tables, of the samples whose true class the model has.
+    performance : the tables, of the samples whose true class the model has; with a tree
+        of its classes, and labels that are coarser count as withheld.
     label, source : the column of the true classes, and where the samples come from.
     samples : one line per such sample: ``sample``, ``label`` (true), ``predicted``
         (before withholding), ``confidence``, ``withheld``.
     unknown : samples of each class that the model does not have; they are in no table.
     labels : what the model says of all samples, with its notes and the missing genes.
+    levels : with a tree, what became of the samples by the level of their label.
+    confusions : with a tree, true labels and labels given at each level.
     """
 
     model: Model
@@ -62,6 +72,8 @@ class Evaluation(Result):
     samples: pd.DataFrame
     unknown: dict[str, int]
     labels: Labels
+    levels: pd.DataFrame | None = None
+    confusions: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         accuracy = f"balanced accuracy {self.performance.headline()}"
@@ -80,8 +92,14 @@ class Evaluation(Result):
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Those of the performance, and ``samples``."""
-        return self.performance.tables | {"samples": self.samples}
+        """Those of the performance, ``samples``, and with a tree ``levels`` and the
+        confusion of each.
+        """
+        tables = self.performance.tables | {"samples": self.samples}
+        if self.levels is not None:
+            tables["levels"] = self.levels
+        of_levels = {f"confusion of {name}": c for name, c in self.confusions.items()}
+        return tables | of_levels
 
 
 def evaluate_profiles(
@@ -113,28 +131,29 @@ def evaluate_profiles(
     check_column(obs, label, source)
     truth = _mapped(text_column(obs, label, source), mapping, model, source)
     labels = label_profiles(adata, model, options, progress, cluster=cluster)
-    classes = labels.classes
+    names = np.array(labels.model.labels, dtype=object)
     has_label = np.array([isinstance(name, str) for name in truth])
-    known = np.isin(truth, classes) & has_label
+    known = np.isin(truth, names) & has_label
     if not known.any():
         raise DataError(
             f"{source}: no value of {label!r} is a class of the model: it has "
-            f"{some(sorted(set(truth[has_label])))}, the model {some(classes)}; "
-            f"{_joining(sorted(set(truth[has_label])), list(classes))}"
+            f"{some(sorted(set(truth[has_label])))}, the model {some(names)}; "
+            f"{_joining(sorted(set(truth[has_label])), list(names))}"
         )
+    compared = _compared(labels, truth, known)
     if prevalence is not None:
-        names, numbers = np.unique(truth[known].astype(str), return_counts=True)
-        counts = dict(zip(names.tolist(), numbers.tolist(), strict=True))
-        prevalence = check_prevalence(prevalence, list(classes), counts)
-    predicted = classes[labels.chosen[known]]
+        found, numbers = np.unique(compared.truth.astype(str), return_counts=True)
+        counts = dict(zip(found.tolist(), numbers.tolist(), strict=True))
+        prevalence = check_prevalence(prevalence, compared.classes, counts)
     judged = performance(
-        truth[known],
-        predicted,
-        labels.probabilities[known],
-        list(classes),
-        labels.withheld[known],
+        compared.truth,
+        compared.predicted,
+        compared.probabilities,
+        compared.classes,
+        compared.withheld,
         prevalence,
     )
+    levels, confusions = _by_level(labels, truth, known)
     unknown = _unknown(truth, has_label & ~known, labels)
     labels.notes.extend(_not_counted(judged, unknown))
     if not has_label.all():
@@ -145,17 +164,89 @@ def evaluate_profiles(
     if point is not None:
         labels.notes.append(point.found(judged))
     _compare_with_training(adata, model, labels, cluster)
-    _compare_with_target(judged, options, model, labels)
+    n_right, n_given = judged.n_right, judged.n_given
+    if levels is not None:  # a label above the truth is right
+        n_right = int(levels[["right", "coarse"]].to_numpy().sum())
+        n_given = n_right + int(levels["wrong"].sum())
+    _compare_with_target(n_right, n_given, options, model, labels)
     samples = pd.DataFrame(
         {
             "sample": labels.names[known],
             "label": truth[known],
-            "predicted": predicted,
+            "predicted": labels.classes[labels.chosen[known]],
             "confidence": labels.confidence[known],
             "withheld": labels.withheld[known],
         }
     )
-    return Evaluation(model, judged, label, source, samples, unknown, labels)
+    if levels is not None:
+        samples["given"] = labels.labels[known]
+    return Evaluation(
+        model, judged, label, source, samples, unknown, labels, levels, confusions
+    )
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Truth and labels of the samples that are compared class by class."""
+
+    classes: list[str]
+    truth: NDArray
+    predicted: NDArray
+    probabilities: NDArray
+    withheld: NDArray[np.bool_]
+
+
+def _compared(
+    labels: Labels, truth: NDArray[np.object_], known: NDArray[np.bool_]
+) -> _Compared:
+    """Truth and labels as classes; of a tree at the level of its leaves.
+
+    Samples that are known to a coarser label alone are left out, unless all are: then
+    the classes are these labels.
+    """
+    tree = labels.model.tree
+    if tree is None or labels.levels is None:
+        return _Compared(
+            [*labels.classes],
+            truth[known],
+            labels.classes[labels.chosen[known]],
+            labels.probabilities[known],
+            labels.withheld[known],
+        )
+    true = positions(tree, truth[known])
+    names, place = judged_at(tree, true)
+    kept = place[true] != NO_LABEL
+    rows = np.flatnonzero(known)[kept]
+    n_coarse = int((~kept).sum())
+    if n_coarse:
+        labels.notes.append(
+            f"{n_coarse} samples are known to a coarser label alone: they are in the "
+            "tables of levels, not in those of classes"
+        )
+    words = np.array(names, dtype=object)
+    leaf = positions(tree, labels.classes[labels.chosen[rows]])
+    whole = tree.probabilities(labels.probabilities[rows], labels.classes)
+    is_coarse = place[labels.levels.given[rows]] == NO_LABEL
+    return _Compared(
+        names,
+        words[place[true[kept]]],
+        words[place[leaf]],
+        whole[:, positions(tree, words)],
+        labels.withheld[rows] | is_coarse,
+    )
+
+
+def _by_level(
+    labels: Labels, truth: NDArray[np.object_], known: NDArray[np.bool_]
+) -> tuple[pd.DataFrame | None, dict[str, pd.DataFrame]]:
+    """What became of the samples by the level of their label, and the confusions."""
+    tree = labels.model.tree
+    if tree is None or labels.levels is None:
+        return None, {}
+    true = positions(tree, truth[known])
+    given = np.where(labels.withheld, NO_LABEL, labels.levels.given)[known]
+    outcomes = level_outcomes(tree, true, given).reset_index()
+    return outcomes, level_confusions(tree, true, given)
 
 
 def _mapped(
@@ -168,18 +259,18 @@ def _mapped(
     truth = column.to_numpy(dtype=object)
     if not mapping:
         return truth
-    classes = {str(name) for name in model.classes}
+    classes = set(model.labels)
     for theirs, ours in mapping.items():
+        asked = {theirs: ours}
         if ours not in classes:
             raise DataError(
-                f"--map {theirs}={ours}: the model has no class {ours!r}; its classes "
+                f"mapping={asked}: the model has no class {ours!r}; its classes "
                 f"are {some(sorted(classes), 20)}"
             )
         if theirs not in set(truth):
             values = some(sorted({name for name in truth if isinstance(name, str)}), 20)
             raise DataError(
-                f"--map {theirs}={ours}: {source} has no class {theirs!r}; there are "
-                f"{values}"
+                f"mapping={asked}: {source} has no class {theirs!r}; there are {values}"
             )
     return np.array([mapping.get(name, name) for name in truth], dtype=object)
 
@@ -216,12 +307,11 @@ def _not_counted(judged: Performance, unknown: Mapping[str, int]) -> list[str]:
 def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
     """How to give classes the model's names, with those that look alike."""
     alike = {name: look_alike(name, ours) for name in theirs}
-    pairs = [f"'{name}={other}'" for name, other in alike.items() if other]
+    pairs = {name: other for name, other in alike.items() if other}
     if not pairs:
-        return "--map 'theirs=ours' (mapping=) gives classes the model's names"
+        return "mapping={'theirs': 'ours'} gives classes the model's names"
     return (
-        "some names look alike, and if they mean the same, --map (mapping=) joins "
-        f"them: {some([f'--map {pair}' for pair in pairs])}"
+        f"some names look alike, and if they mean the same, mapping={pairs} joins them"
     )
 
 
@@ -239,7 +329,11 @@ def _compare_with_training(
 
 
 def _compare_with_target(
-    judged: Performance, options: PredictOptions, model: Model, labels: Labels
+    n_right: int,
+    n_given: int,
+    options: PredictOptions,
+    model: Model,
+    labels: Labels,
 ) -> None:
     """Say where more labels are wrong than was asked for."""
     control = model.panel.error_control
@@ -247,14 +341,14 @@ def _compare_with_target(
     own_threshold = options.threshold is not None or bool(options.sensitivity)
     if target is None and control is not None and not own_threshold:
         target = control.target_error
-    if target is None or target == 1 or not judged.n_given:
+    if target is None or target == 1 or not n_given:
         return
     check_target_error(target)
-    error = 1.0 - judged.n_right / judged.n_given
-    low, high = wilson(error, judged.n_given)
+    error = 1.0 - n_right / n_given
+    low, high = wilson(error, n_given)
     if math.isfinite(error) and error > target:
         labels.warnings.append(
             f"asked for an error of {target:.1%}, found {error:.1%} (95 % interval "
-            f"{float(low):.1%} to {float(high):.1%}) of the {judged.n_given} labels "
+            f"{float(low):.1%} to {float(high):.1%}) of the {n_given} labels "
             "given"
         )

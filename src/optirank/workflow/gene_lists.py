@@ -141,7 +141,7 @@ def find_listed(
         raise DataError(
             f"{source} lacks {len(unknown)} of the {len(wanted)} genes of the list: "
             f"{hints}; correct them, take them out, or go on without them "
-            "(--skip-unknown, skip_unknown=True)"
+            "(skip_unknown=True)"
         )
     if unknown:
         notes.append(

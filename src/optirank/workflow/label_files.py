@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from optirank.workflow.labels import Labels
 
-FORMATS = (".csv", ".parquet", ".h5ad", ".zarr")
+SUFFIXES = (".csv", ".parquet", ".h5ad", ".zarr")
 _ROWS = 200_000  # samples written together: memory follows them
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
 _TOP = 10**_DIGITS
@@ -30,9 +30,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these a spreadsheet starts a
 def check_format(out: Path, query: Path, query_format: str) -> None:
     """Refuse, before any work, a format that labels cannot be written in."""
     suffix = out.suffix.lower()
-    if suffix not in FORMATS:
+    if suffix not in SUFFIXES:
         raise DataError(
-            f"{out}: labels are written as {', '.join(FORMATS)}: use such a name"
+            f"{out}: labels are written as {', '.join(SUFFIXES)}: use such a name"
         )
     if suffix == ".parquet":
         need("pyarrow", "parquet", f"writing {out}")
@@ -179,15 +179,17 @@ def _add_to_h5ad(labels: Labels, path: Path) -> None:
     need("anndata", "anndata", f"writing {path}")
     import h5py
 
-    from optirank.workflow.labels import outdated
+    from optirank.workflow.labels import others_columns, outdated
 
     write_elem = _write_elem()
     key = "optirank"
-    columns, probabilities = labels.fields(key)
     with h5py.File(path, "r+") as opened:
         file: Any = opened
         obs = file["obs"]
-        removed = outdated(key, obs, columns)
+        had_ids = f"uns/{key}/cell_ontology" in file
+        others = others_columns(key, obs, had_ids)
+        columns, probabilities = labels.fields(key, others)
+        removed = outdated(key, obs, columns, had_ids)
         for name in removed:
             del obs[name]
         for name, values in columns.items():

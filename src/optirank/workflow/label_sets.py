@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +84,14 @@ def side_by_side(
 
     ``ids`` are terms that the user gave to labels; they win over those that are found.
     """
+    counts = label_counts(sets)
+    names = [str(label) for label in counts.index]
+    terms = [_given(term, ids, ontology) for term in match_labels(names, ontology)]
+    return LabelSets(counts, terms, alike(terms))
+
+
+def label_counts(sets: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """Samples of each label (rows) in each set, the labels of most sets first."""
     columns = {
         name: pd.Series(labels, dtype=object).dropna().astype(str).value_counts()
         for name, labels in sets.items()
@@ -98,10 +105,7 @@ def side_by_side(
         },
         index=counts.index,
     ).sort_values(["sets", "samples", "label"])
-    counts = counts.loc[order.index]
-    names = [str(label) for label in counts.index]
-    terms = [_given(term, ids, ontology) for term in match_labels(names, ontology)]
-    return LabelSets(counts, terms, alike(terms))
+    return counts.loc[order.index]
 
 
 def _given(
@@ -115,11 +119,10 @@ def _given(
 
 
 def joining(group: Sequence[str], counts: pd.DataFrame) -> str:
-    """The option that joins labels under the name of most samples."""
+    """What joins labels under the name of most samples."""
     kept = max(group, key=lambda label: counts.loc[label].sum())
-    return " ".join(
-        f"--map {shlex.quote(f'{label}={kept}')}" for label in group if label != kept
-    )
+    renamed = {label: kept for label in group if label != kept}
+    return f"mapping={renamed}"
 
 
 def join(labels: Sequence[object], mapping: Mapping[str, str]) -> list[object]:
@@ -130,14 +133,15 @@ def join(labels: Sequence[object], mapping: Mapping[str, str]) -> list[object]:
 def check_mapping(mapping: Mapping[str, str], known: Sequence[str]) -> None:
     """Refuse names that no set has, and chains of names."""
     for theirs, ours in mapping.items():
+        asked = {theirs: ours}
         if theirs not in known:
             raise DataError(
-                f"--map {theirs}={ours}: no set has the label {theirs!r}; there are "
+                f"mapping={asked}: no set has the label {theirs!r}; there are "
                 f"{some(known, 20)}"
             )
         if mapping.get(ours, ours) != ours:
             raise DataError(
-                f"--map {theirs}={ours}: {ours!r} is itself renamed to "
+                f"mapping={asked}: {ours!r} is itself renamed to "
                 f"{mapping[ours]!r}: give {theirs!r} that name"
             )
 

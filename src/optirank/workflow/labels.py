@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import counted, some
+from optirank.ontology import ID_COLUMN, term_ids
+from optirank.workflow.levels import LevelLabels, level_columns
 from optirank.workflow.results import Result
 
 if TYPE_CHECKING:
@@ -86,7 +88,11 @@ def label_table(
 
 
 # All columns that `Labels.further` may have, save that which the data have themselves
-FURTHER = ("withheld_because", "alarm", "file", "cluster_label", "cluster_share")
+FURTHER = (
+    *("withheld_because", "alarm", "leaf", "leaf_confidence"),
+    *("file", "cluster_label", "cluster_share"),
+)
+_LEVEL = "level_"  # columns of levels begin so
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +105,8 @@ class Labels(Result):
     source : where the samples come from.
     names : of the samples.
     classes : the model's classes, as text.
-    chosen : the class of each sample, a position in ``classes``.
+    chosen : the class of each sample, a position in ``classes``; of a model with a tree
+        the leaf, which the label may be above.
     reasons : why the label of a sample is withheld; "" where it is given.
     alarms : of each sample, the alarm of its query; "" where there is none.
     confidence, probabilities : of each sample.
@@ -112,6 +119,8 @@ class Labels(Result):
     explanation : why a query of one sample got its label; None for more samples.
     files : the file of each sample, where several were labelled.
     trust : what checks the labels as a whole; None for several files.
+    levels : the labels of a tree, where the model has one.
+    by_level : whether tables have one column per level of it.
     """
 
     model: Model
@@ -132,6 +141,8 @@ class Labels(Result):
     explanation: Explanation | None = None
     files: NDArray | None = None
     trust: Trust | None = None
+    levels: LevelLabels | None = None
+    by_level: bool = False
 
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())
@@ -150,8 +161,9 @@ class Labels(Result):
 
     @property
     def words(self) -> NDArray:
-        """The classes, and the word for labels that are withheld."""
-        return np.array([*self.classes, withheld_word(self.classes)], dtype=object)
+        """All labels, and the word for labels that are withheld."""
+        names = [*self.classes] if self.levels is None else [*self.model.labels]
+        return np.array([*names, withheld_word(names)], dtype=object)
 
     @property
     def withheld(self) -> NDArray:
@@ -166,7 +178,12 @@ class Labels(Result):
     @property
     def codes(self) -> NDArray:
         """Positions in ``words``."""
-        return np.where(self.withheld, len(self.classes), self.chosen)
+        return self._codes(slice(None))
+
+    def _codes(self, rows: slice) -> NDArray:
+        given = self.chosen if self.levels is None else self.levels.given
+        withheld = self.reasons[rows] != ""
+        return np.where(withheld, len(self.words) - 1, given[rows])
 
     @property
     def labels(self) -> NDArray:
@@ -184,34 +201,46 @@ class Labels(Result):
 
         ``rows`` are the samples to show, all by default.
         """
-        withheld = self.reasons[rows] != ""
-        codes = np.where(withheld, len(self.classes), self.chosen[rows])
         columns: dict[str, Any] = {
             "sample": self.names[rows],
-            "label": self.words[codes],
+            "label": self.words[self._codes(rows)],
             "confidence": self.confidence[rows],
         }
         probabilities = self.probabilities[rows].T
         for label, column in zip(self.classes, probabilities, strict=True):
             columns[f"probability_{label}"] = column
-        further = {name: values[rows] for name, values in self.further().items()}
-        return pd.DataFrame(columns | further)
+        return pd.DataFrame(columns | self.further(rows))
 
-    def further(self) -> dict[str, NDArray]:
+    def further(self, rows: slice = slice(None)) -> dict[str, NDArray]:
         """Columns after the probabilities; what is added here is in every format."""
-        columns = {"withheld_because": self.reasons}
+        columns = {"withheld_because": self.reasons[rows]}
         if self.alarmed:
-            columns["alarm"] = self.alarms
+            columns["alarm"] = self.alarms[rows]
+        tree, terms = self.model.tree, self.model.terms
+        if tree is not None and self.levels is not None:
+            columns["leaf"] = self.classes[self.chosen[rows]]
+            columns["leaf_confidence"] = self.levels.leaf_confidence[rows]
+            if self.by_level:
+                columns |= level_columns(tree, self._codes(rows), self.words)
+        if terms is not None:
+            ids = [*term_ids(self.words, terms.ids)]
+            columns[ID_COLUMN] = np.array(ids, dtype=object)[self._codes(rows)]
         if self.files is not None:
-            columns["file"] = self.files
+            columns["file"] = self.files[rows]
         if self.clusters is not None:
-            columns["cluster"] = self.clusters.names
-            columns["cluster_label"] = self.clusters.labels
-            columns["cluster_share"] = self.clusters.shares
+            columns["cluster"] = self.clusters.names[rows]
+            columns["cluster_label"] = self.clusters.labels[rows]
+            columns["cluster_share"] = self.clusters.shares[rows]
         return columns
 
-    def fields(self, key: str) -> tuple[dict[str, Any], pd.DataFrame]:
-        """What is added to ``obs`` and ``obsm`` of an AnnData under a key."""
+    def fields(
+        self, key: str, present: Iterable[str] = ()
+    ) -> tuple[dict[str, Any], pd.DataFrame]:
+        """What is added to ``obs`` and ``obsm`` of an AnnData under a key.
+
+        Ids of the Cell Ontology have the name that CELLxGENE asks for, without the key;
+        with it where ``present``, the columns of others, has that name.
+        """
         columns: dict[str, Any] = {
             key: as_category(self.labels, self.words),
             f"{key}_confidence": self.confidence,
@@ -222,16 +251,37 @@ class Labels(Result):
             further[name] = pd.Categorical(further[name])
         if "cluster_label" in further:
             further["cluster_label"] = as_category(further["cluster_label"], self.words)
+        for name in ("leaf", *(name for name in further if name.startswith(_LEVEL))):
+            if name in further:
+                further[name] = as_category(further[name], self.words)
+        ids = further.pop(ID_COLUMN, None)
         columns |= {f"{key}_{name}": values for name, values in further.items()}
+        if ids is not None:
+            name = f"{key}_{ID_COLUMN}" if ID_COLUMN in present else ID_COLUMN
+            columns[name] = pd.Categorical(ids)
         names = probability_columns(self.classes)
         index = pd.Index(self.names, dtype=object)
         frame = pd.DataFrame(self.probabilities, index=index, columns=pd.Index(names))
         return columns, frame
 
 
-def outdated(key: str, present: Iterable[str], written: Iterable[str]) -> list[str]:
+def others_columns(key: str, present: Iterable[str], had_ids: bool) -> list[str]:
+    """Columns that no earlier annotation wrote; ``had_ids``: that one wrote terms."""
+    names = [*present]
+    ours = had_ids and f"{key}_{ID_COLUMN}" not in names
+    return [name for name in names if not (ours and name == ID_COLUMN)]
+
+
+def outdated(
+    key: str, present: Iterable[str], written: Iterable[str], had_ids: bool = False
+) -> list[str]:
     """Columns under a key that an earlier annotation left, and that are not written."""
-    left = {f"{key}_{name}" for name in FURTHER}.intersection(present)
+    names = [*present]
+    known = {f"{key}_{name}" for name in (*FURTHER, ID_COLUMN)}
+    known |= {name for name in names if name.startswith(f"{key}_{_LEVEL}")}
+    left = known.intersection(names)
+    if had_ids and f"{key}_{ID_COLUMN}" not in names:
+        left |= {ID_COLUMN}.intersection(names)
     return sorted(left.difference(written))
 
 

@@ -6,18 +6,91 @@ coarse; if it stands below a truth that is known to a coarser label alone, it is
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from optirank.model.tree import NO_LABEL, Tree
+from optirank.model.tree import NO_LABEL, Descent, Tree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
+
+    from optirank.model import Model
 
 COARSER = "coarser"  # a label above the level of a table
 WITHHELD = "withheld"
+
+
+@dataclass(frozen=True)
+class LevelLabels:
+    """The labels of samples on their way down a tree.
+
+    Attributes
+    ----------
+    given : the label of each sample, a position among those of the tree; the coarsest
+        one where even that is unsure.
+    confidence : its probability.
+    classes : the class at the end of each way, a position among those of the model.
+    leaf_confidence : its probability.
+    """
+
+    given: NDArray[np.intp]
+    confidence: NDArray[np.float64]
+    classes: NDArray[np.intp]
+    leaf_confidence: NDArray[np.float64]
+
+
+def way_of(
+    tree: Tree,
+    probabilities: NDArray[np.float64],
+    classes: Sequence[object] | NDArray,
+    chosen: NDArray[np.intp] | None = None,
+) -> Descent:
+    """The ways of samples down a tree; to the classes ``chosen``, if given."""
+    if chosen is None:
+        return tree.descend(probabilities, classes)
+    whole = tree.probabilities(probabilities, classes)
+    return tree.along(whole, positions(tree, np.asarray(classes).astype(str)[chosen]))
+
+
+def level_labels(model: Model, way: Descent, threshold: float) -> LevelLabels:
+    """The deepest labels of ways that reach a threshold."""
+    assert model.tree is not None
+    given, confidence = way.label(threshold)
+    class_at = np.full(len(model.tree.labels), NO_LABEL)
+    class_at[positions(model.tree, model.classes.astype(str))] = np.arange(
+        len(model.classes)
+    )
+    return LevelLabels(
+        given=np.where(given == NO_LABEL, way.path[:, 0], given),
+        confidence=confidence,
+        classes=class_at[way.leaf],
+        leaf_confidence=way.confidence[:, -1],
+    )
+
+
+def level_columns(
+    tree: Tree, codes: NDArray[np.intp], words: NDArray[np.object_]
+) -> dict[str, NDArray]:
+    """The label of each sample at every level; the last word above its own label.
+
+    ``codes`` are positions in ``words``: the labels of the tree, and the word for none.
+    """
+    known = codes < len(tree.labels)
+    path = tree.paths[np.where(known, codes, 0)]
+    is_leaf = np.array([not tree.children[label] for label in tree.labels])
+    depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
+    columns = {}
+    for level, name in enumerate(level_names(tree)):
+        own = np.where(known, codes, 0)
+        reaches = known & (is_leaf[own] | (depths[own] >= level))
+        at_level = np.where(reaches, path[:, level], len(words) - 1)
+        columns[f"level_{name.removeprefix('level ')}"] = words[at_level]
+    return columns
 
 
 def positions(tree: Tree, labels: ArrayLike) -> NDArray[np.intp]:
@@ -122,6 +195,31 @@ def level_confusions(
             columns=pd.Index(columns),
         )
     return tables
+
+
+def judged_at(
+    tree: Tree, truth: NDArray[np.intp]
+) -> tuple[list[str], NDArray[np.intp]]:
+    """The labels at which samples are compared class by class, and where each label of
+    the tree belongs among them; ``NO_LABEL`` above.
+
+    They are the leaves; where no truth is one, the coarsest labels that are, and the
+    leaves beside them.
+    """
+    found = {tree.labels[place] for place in np.unique(truth)}
+    stops = set(tree.leaves)
+    if not stops & found:
+        stops |= found
+    place = np.full(len(tree.labels), NO_LABEL)
+    labels: list[str] = []
+    for label in tree.labels:
+        parent = tree.parents[label]
+        above = place[tree.place[parent]] if parent else NO_LABEL
+        if above == NO_LABEL and label in stops:
+            labels.append(label)
+            above = len(labels) - 1
+        place[tree.place[label]] = above
+    return labels, place
 
 
 def _is_above(tree: Tree) -> NDArray[np.bool_]:

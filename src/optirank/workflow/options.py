@@ -19,6 +19,7 @@ from optirank._util.flags import Flag
 from optirank.workflow import METHODS
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
+ONTOLOGY = "ontology"  # in place of a file, a tree of the Cell Ontology
 
 _GENES = "Options for the genes"
 _MODEL = "Options for the model's card"
@@ -79,8 +80,41 @@ class TrainingOptions:
     ``n_jobs`` are threads, -1 for all processors.
     """
 
-    label: Label
+    label: Annotated[
+        str | Sequence[str],
+        Flag(
+            metavar="COLUMN",
+            help="Class labels; several columns, coarse to fine, comma-separated.",
+            names=("--label", "-l"),
+            typed=str,
+        ),
+    ]
     batch: Batch = None
+    tree: Annotated[
+        Mapping[str, str] | str | os.PathLike[str] | None,
+        Flag(
+            metavar="FILE|ontology",
+            help="Coarser labels: a table of labels and parents, or the word ontology.",
+            typed=Path | None,
+        ),
+    ] = None
+    ontology: Annotated[
+        Mapping[str, str] | str | os.PathLike[str] | None,
+        Flag(
+            metavar="FILE",
+            help="Cell Ontology terms of the labels, as optirank labels writes them.",
+            typed=Path | None,
+        ),
+    ] = None
+    mapping: Annotated[
+        Mapping[str, str] | None,
+        Flag(
+            metavar="LABEL=OTHER",
+            help="Join a label to another, such as 'b=B cell'. Repeatable.",
+            names=("--map",),
+            typed=list[str] | None,
+        ),
+    ] = None
     method: Annotated[
         str,
         Flag(
@@ -146,6 +180,15 @@ class TrainingOptions:
     description: Description = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.label, str):
+            object.__setattr__(self, "label", tuple(map(str, self.label)))
+        if not all(self.columns):
+            raise ValueError(f"label={self.label!r}: name each column of labels")
+        if len(self.columns) > 1 and self.tree is not None:
+            raise ValueError(
+                f"the columns {', '.join(self.columns)} are a tree of labels already: "
+                "leave out the tree, or all but the finest column"
+            )
         if self.method not in METHODS:
             raise ValueError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
         n_genes = self.n_genes
@@ -165,6 +208,11 @@ class TrainingOptions:
                 f"method={self.method!r} chooses its genes itself: leave out include= "
                 "and n_genes=, or use the panel method"
             )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the labels, from coarse to fine."""
+        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
 
     @property
     def panel_size(self) -> int | None:
@@ -356,6 +404,9 @@ class PredictOptions:
             highest=1.0,
         ),
     ] = None
+    levels: Annotated[
+        bool, Flag(help="Write one column per level of the model's tree of labels.")
+    ] = False
     drop_classes: Annotated[
         bool,
         Flag(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,7 @@ MEASURES = {
 }
 
 
-@dataclass(frozen=True)
-class Curves:
+class Curves(NamedTuple):
     """ROC and precision-recall curve of one class against the rest."""
 
     false_positives: NDArray

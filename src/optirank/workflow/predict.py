@@ -47,6 +47,7 @@ from optirank.workflow.clusters import Clusters, majority
 from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
+from optirank.workflow.levels import LevelLabels, level_labels, way_of
 from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
@@ -63,9 +64,7 @@ if TYPE_CHECKING:
     from optirank.io.cluster import Cluster
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
-ADAPT_MAY_HELP = (
-    "learning from the query may help on another platform: --adapt (adapt=True)"
-)
+ADAPT_MAY_HELP = "learning from the query may help on another platform: adapt=True"
 NOT_LEARNED = (
     "nothing is learned from the query: it takes 50 samples, an agreement of other "
     "genes of 0.3, and no alarm"
@@ -213,7 +212,7 @@ def label_profiles(
     sample always is.
     """
     options = options or PredictOptions()
-    _check_size(adata, options)
+    _check_asked(adata, model, options)
     groups = None if options.clusters is None else _groups(adata, options.clusters)
     adata = in_names_of(
         adata,
@@ -247,10 +246,11 @@ class _Decided:
     Attributes
     ----------
     probabilities : of all samples and classes.
-    chosen, confidence : the label of each sample, and its probability.
+    chosen, confidence : the class of each sample, and the probability of its label.
     withholding : which labels are withheld, and why.
     n_changed : labels that learning from the query changed; None if it did not learn.
     notes : sentences on all this.
+    levels : the labels of a tree, where the model has one.
     """
 
     probabilities: NDArray[np.float64]
@@ -259,6 +259,7 @@ class _Decided:
     withholding: Withholding
     n_changed: int | None
     notes: list[str]
+    levels: LevelLabels | None = None
 
 
 def _decide(query: Query, options: PredictOptions) -> _Decided:
@@ -279,9 +280,20 @@ def _decide(query: Query, options: PredictOptions) -> _Decided:
         chosen = point.chosen(probabilities)
         notes.append(point.note(len(query.predictor.match.missing)))
     confidence = probabilities[np.arange(len(chosen)), chosen]
-    withholding = withhold(query, confidence, options)
+    model = query.predictor.model
+    if model.tree is None:
+        withholding = withhold(query, confidence, options)
+        levels = None
+    else:
+        fixed = None if point is None else chosen
+        way = way_of(model.tree, probabilities, model.classes, fixed)
+        withholding = withhold(query, way.confidence, options)
+        levels = level_labels(model, way, withholding.threshold or 0.0)
+        chosen, confidence = levels.classes, levels.confidence
     notes += withholding.notes
-    return _Decided(probabilities, chosen, confidence, withholding, n_changed, notes)
+    return _Decided(
+        probabilities, chosen, confidence, withholding, n_changed, notes, levels
+    )
 
 
 def _learned_probabilities(query: Query) -> NDArray[np.float64]:
@@ -325,11 +337,13 @@ def _describe(
     if alarms and options.strict:
         reasons[:] = STRICT
     classes = np.array([str(label) for label in model.classes], dtype=object)
-    codes = np.where(reasons != "", len(classes), decided.chosen)
+    words = np.array([*model.labels, withheld_word(model.labels)], dtype=object)
+    given = decided.chosen if decided.levels is None else decided.levels.given
+    codes = np.where(reasons != "", len(model.labels), given)
     notes = [*_query_notes(query), *decided.notes]
     if predictor.panel.calibration is None:
         notes.append(NOT_CALIBRATED)
-    clusters = _majority(groups, codes, decided.confidence, classes, options, notes)
+    clusters = _majority(groups, codes, decided.confidence, words, options, notes)
     return Labels(
         model=model,
         source=source_of(query.adata),
@@ -346,6 +360,8 @@ def _describe(
         missing=predictor.match.missing,
         threshold=decided.withholding.threshold,
         clusters=clusters,
+        levels=decided.levels,
+        by_level=options.levels,
         record=_record(query, options, decided, classes, [*alarms, *notes]),
     )
 
@@ -356,16 +372,21 @@ def _by_column(by_label: Mapping[str, float]) -> dict[str, float]:
     return dict(zip(names, by_label.values(), strict=True))
 
 
-def _check_size(adata: AnnData, options: PredictOptions) -> None:
-    """Refuse a query without samples, or with too few to learn from."""
+def _check_asked(adata: AnnData, model: Model, options: PredictOptions) -> None:
+    """Refuse levels of a flat model, and a query with too few samples."""
     n_samples = adata.n_obs
     source = source_of(adata)
+    if options.levels and model.tree is None:
+        raise DataError(
+            "levels=True: the model has no tree of labels, and no levels; leave "
+            "it out, or train with a tree"
+        )
     if not n_samples:
         raise DataError(f"{source} holds no samples: there is nothing to label")
     if options.adapt is True and n_samples < MIN_ADAPT:
         raise DataError(
             f"{source} has {n_samples} samples: learning from the query "
-            f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
+            f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
 
 
@@ -404,8 +425,8 @@ def _bind(
         opposite = "rows" if genes_in == "columns" else "columns"
         raise DataError(
             f"{source_of(adata)}: the genes of the model are in its {opposite}, not in "
-            f"its {genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
-            f"(genes_in={opposite!r})"
+            f"its {genes_in} ({some(in_samples, 3)}): use "
+            f"genes_in={opposite!r}"
         ) from None
     if options.homologs != "case":
         check_case(predictor.match)
@@ -417,10 +438,7 @@ def _raw_notes(adata: AnnData, missing: Sequence[str]) -> list[str]:
     in_raw = set(missing).intersection(raw_genes(adata))
     if not in_raw:
         return []
-    return [
-        f"{len(in_raw)} genes that are missing are in raw: use_raw=True (--use-raw) "
-        "reads it"
-    ]
+    return [f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"]
 
 
 def _groups(adata: AnnData, column: str) -> pd.Series:
@@ -440,7 +458,7 @@ def _majority(
     groups: pd.Series | None,
     codes: NDArray,
     confidence: NDArray,
-    classes: NDArray,
+    words: NDArray,
     options: PredictOptions,
     notes: list[str],
 ) -> Clusters | None:
@@ -452,7 +470,6 @@ def _majority(
         notes.append(
             f"{n_free} samples have no {options.clusters}: they keep their own label"
         )
-    words = np.array([*classes, withheld_word(classes)], dtype=object)
     return majority(groups, codes, confidence, words)
 
 
@@ -474,7 +491,7 @@ def _record(
         "query": Path(source_of(query.adata)).name,
         "query_checksum": query.checksum,
         "classes": classes,
-        "withheld_label": withheld_word(classes),
+        "withheld_label": withheld_word(model.labels),
         "n_genes": len(predictor.match.genes),
         "missing_genes": np.array(predictor.match.missing, dtype=object),
         "left_out_classes": np.array(predictor.left_out, dtype=object),
@@ -483,6 +500,8 @@ def _record(
         "likeness": query.trust.likeness,
         "notes": np.array(notes, dtype=object),
     }
+    if model.terms is not None:
+        record["cell_ontology"] = model.terms.version
     withholding = decided.withholding
     if withholding.threshold is not None:
         record["threshold"] = float(withholding.threshold)

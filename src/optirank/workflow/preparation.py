@@ -36,6 +36,7 @@ from optirank.tuning.folds import (
     repeated_notes,
 )
 from optirank.workflow.checks import Checksums, EmptySamples
+from optirank.workflow.label_trees import labelled_samples
 from optirank.workflow.labels import label_notes
 from optirank.workflow.usable import (
     MIN_CLASS,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from optirank._util.passes import Accumulator
     from optirank.io.cluster import Cluster
+    from optirank.model import Terms, Tree
     from optirank.panel.candidates import ClassSums
     from optirank.workflow.options import TrainingOptions
 
@@ -73,6 +75,8 @@ class Prepared:
     n_genes: int | str  # of the panel; "auto" chooses by held-out accuracy
     n_genes_of_file: int
     notes: list[str]
+    tree: Tree | None = None  # coarser labels above the classes
+    terms: Terms | None = None  # of the Cell Ontology
     allowed: NDArray | None = None  # positions of the genes that may be; None: all
     per_class: int = 0  # genes of largest weight that each class keeps
 
@@ -202,7 +206,9 @@ def _prepared(
     source = source_of(data)
     notes = notes_of(data)  # every step adds its own
     obs = annotations_of(data)
-    labels = text_column(obs, options.label, source)
+    labelled = labelled_samples(obs, options, source, several=len(data) > 1)
+    labels = labelled.labels
+    notes += labelled.notes
     batches = None
     if options.batch is not None:
         batches = text_column(obs, options.batch, source)
@@ -212,15 +218,16 @@ def _prepared(
     y = labels.to_numpy()[rows].astype(str)
     notes += label_notes(np.sort(y))
     if options.batch is None:
-        notes += donor_notes(obs.iloc[rows], options.label)
+        notes += donor_notes(obs.iloc[rows], options.columns[-1])
     sources = None if batches is None else batches.to_numpy()[rows].astype(str)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         there = f"one class ({classes[0]})" if len(classes) else "no class"
         raise DataError(
-            f"{source}: column {options.label!r} has {there} of at least "
+            f"{source}: column {options.columns[-1]!r} has {there} of at least "
             f"{MIN_CLASS} usable samples: a classifier needs two classes"
         )
+    tree = labelled.tree and labelled.tree.of_classes(classes)
     if options.panel_size is not None and options.panel_size > len(columns):
         raise DataError(
             f"a panel of {options.n_genes} genes: {source} has {len(columns)} "
@@ -242,6 +249,8 @@ def _prepared(
         n_genes=_panel_size(options, len(columns)),
         n_genes_of_file=len(names),
         notes=notes,
+        tree=tree,
+        terms=labelled.terms_of(tree, classes),
     )
 
 
@@ -265,7 +274,7 @@ def _folds(
         raise DataError(
             f"{source}: column {options.batch!r} has the single value "
             f"{str(sources[0])!r}, so no source can be left out: leave the column out, "
-            "or name another (batch=, --batch)"
+            "or name another (batch=)"
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -288,7 +297,7 @@ def _folds(
         raise DataError(
             f"{source}: no class is in two sources of column {options.batch!r}, so "
             "none that is learned from some can be tested on another: leave the "
-            "column out, or name another (batch=, --batch)"
+            "column out, or name another (batch=)"
         )
     if not_learned:
         notes.append(

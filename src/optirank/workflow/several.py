@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from optirank._util.names import some
 from optirank.io.data import DataError
 from optirank.workflow.clusters import Clusters
+from optirank.workflow.levels import LevelLabels
 
 if TYPE_CHECKING:
     from optirank.workflow.labels import Labels
@@ -62,10 +63,23 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
         explanation=None,
         alarms=np.concatenate([part.alarms for part in parts]),
         trust=None,
+        levels=_levels(parts),
         files=np.repeat(
             np.array(names, dtype=object), [len(part.chosen) for part in parts]
         ),
     )
+
+
+def _levels(parts: Sequence[Labels]) -> LevelLabels | None:
+    """The labels of a tree of all files."""
+    levels = [part.levels for part in parts if part.levels is not None]
+    if not levels:
+        return None
+    names = [entry.name for entry in fields(LevelLabels)]
+    joined = {
+        name: np.concatenate([getattr(one, name) for one in levels]) for name in names
+    }
+    return LevelLabels(**joined)
 
 
 def _prefixed(lines: Sequence[list[str]], names: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ _HEADINGS = ("gene", "genes", "symbol")
 @contextlib.contextmanager
 def open_sources(
     files: Sequence[Path],
-    label: str,
+    label: str | Sequence[str],
     batch: str | None = None,
     *,
     for_query: bool = False,
@@ -34,7 +34,8 @@ def open_sources(
     no other column is named. ``for_query`` says that ``genes_in`` may be about the
     query's table.
     """
-    columns = [column for column in (label, batch) if column is not None]
+    labels = [label] if isinstance(label, str) else [*label]
+    columns = labels if batch is None else [*labels, batch]
     with contextlib.ExitStack() as stack:
         parts = []
         for path in map(Path, files):

@@ -27,6 +27,7 @@ from optirank.model import Model, fit_calibration, fit_error_control, fit_likene
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
 from optirank.model.further import FurtherGenes
+from optirank.model.tree import fit_tree_control
 from optirank.model.values import ValueCounter
 from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import RanksByLabel, further_genes
@@ -262,6 +263,8 @@ def _conclude(
         n_features=len(fitted.genes),
         card=card,
         further=_further(prepared, looked, panels[fitted.n_genes]),
+        tree=prepared.tree,
+        terms=prepared.terms,
     )
     table = pd.DataFrame(curve)
     table["chosen"] = table["n_genes"] == fitted.n_genes
@@ -286,8 +289,12 @@ def _measure(
     predicted = classes[best_class(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
     calibration = fit_calibration(flat, truth, classes)
-    confidence = calibration.probabilities(np.maximum(flat, NEVER)).max(axis=1)
-    control = fit_error_control(confidence, predicted == truth, truth)
+    probabilities = calibration.probabilities(np.maximum(flat, NEVER))
+    if prepared.tree is not None:
+        control = fit_tree_control(prepared.tree, probabilities, [*classes], truth)
+    else:
+        confidence = probabilities.max(axis=1)
+        control = fit_error_control(confidence, predicted == truth, truth)
     ranks = panel_ranks(fitted.X[:, panel.columns], compiled=True)
     given = np.full(len(fitted.rows), None)
     place = np.argsort(fitted.rows)
@@ -391,7 +398,7 @@ def _card(
         name=options.name,
         description=options.description,
         method=options.method,
-        label=options.label,
+        label=", ".join(options.columns),
         batch=options.batch or "",
         n_samples=len(prepared.codes),
         class_counts=dict(zip(classes, counts, strict=True)),

@@ -97,7 +97,7 @@ def included_genes(
         raise DataError(
             f"{source} lacks {len(missing)} of the genes that must be in the panel"
             f"{_restrictions(options)}: {some(named, 30)}; correct them, or require "
-            "fewer (--include, include=)"
+            "fewer (include=)"
         )
     if not hits:
         return np.zeros(0, dtype=np.intp)
@@ -136,7 +136,7 @@ def usable_samples(
     """
     if not len(labels):
         raise DataError(f"{source} holds no samples")
-    reasons = {f"no label in {options.label!r}": _is_missing(labels)}
+    reasons = {f"no label in {options.columns[-1]!r}": _is_missing(labels)}
     if sources is not None:
         reasons[f"no source in {options.batch!r}"] = _is_missing(sources)
     if empty is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from optirank._util.metrics import percent
 from optirank._util.names import counted
 from optirank.model.confidence import check_target_error, raise_threshold
+from optirank.model.tree import SURE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +53,10 @@ def withhold(
 ) -> Withholding:
     """Decide which labels are given.
 
+    ``confidence`` is (n, levels) where labels are a tree: the coarsest label is
+    withheld where it is unsure, and without a threshold of the user or of the training
+    a label must be more probable than all others together.
+
     Where the query's ``trust`` says that the labels may all be wrong, no target error
     can be kept: it is an aim on data like the training, and all labels are withheld.
     """
@@ -59,12 +64,22 @@ def withhold(
     if options.unknown_rate is not None:
         _withhold_unknown(decision, query, options.unknown_rate)
     target = _set_threshold(decision, query.predictor, confidence, options)
+    if confidence.ndim == 2 and decision.threshold is None and not _gives_all(options):
+        decision.threshold = SURE
+        decision.threshold_reason = (
+            "labels of a tree are more probable than all others together"
+        )
     if decision.threshold is not None:
         _withhold_unsure(decision, confidence, decision.threshold)
     if target is not None:
         _withhold_untrusted(decision, target, query.trust)
     _withhold_tied(decision, query.genes_apart)
     return decision
+
+
+def _gives_all(options: PredictOptions) -> bool:
+    """Whether each sample gets one of the classes, however unsure."""
+    return options.target_error == 1 or bool(options.sensitivity)
 
 
 def _withhold_unknown(decision: Withholding, query: Query, rate: float) -> None:
@@ -113,7 +128,7 @@ def _set_threshold(
             f"target error {target:g}: the model stores no errors of held-out samples; "
             "give a threshold instead"
         )
-    by_held_out = control.at(target)
+    by_held_out = control.at(target, by_level=confidence.ndim == 2)
     decision.threshold = raise_threshold(confidence, by_held_out.threshold, target)
     decision.threshold_reason = by_held_out.reason
     if decision.threshold > by_held_out.threshold:
@@ -129,12 +144,16 @@ def _withhold_unsure(
     decision: Withholding, confidence: NDArray, threshold: float
 ) -> None:
     """Withhold labels of low confidence."""
-    below = confidence < threshold
+    by_level = confidence.ndim == 2
+    below = (confidence[:, 0] if by_level else confidence) < threshold
     decision.reasons[below] = LOW_CONFIDENCE
     what = "no label is withheld"
     if below.any():
         share = percent(below.mean())
         what = f"{below.sum()} of {len(below)} labels ({share}) are withheld"
+    if by_level:
+        coarse = ~below & (confidence[:, -1] < threshold)
+        what += f", {coarse.sum()} ({percent(coarse.mean())}) are coarser than a class"
     decision.notes.append(f"{what}: {decision.threshold_reason}")
 
 

@@ -35,6 +35,7 @@ async function chooseModel() {
   const card = Object.fromEntries(state.model.card);
   byId("title").textContent = `Label samples: ${state.model.name || "a model"}`;
   byId("description").textContent = card.description ?? `Labels: ${state.model.classes.join(", ")}.`;
+  document.body.classList.toggle("tree", state.model.tree !== null);
   showCard(byId("about"), state.model, part("licence"));
   if (state.file) await work(state.file);
 }
@@ -67,9 +68,14 @@ function options() {
     geneColumn: text("gene-column"),
     layer: text("layer"),
     useRaw: byId("use-raw").checked,
+    invert: byId("invert").checked,
+    dropMissing: byId("drop-missing").checked,
+    anyScale: byId("any-scale").checked,
     threshold: number("threshold"),
     targetError: number("target-error"),
     unknownRate: number("unknown-rate"),
+    levels: state.model.tree !== null && byId("levels").checked,
+    strict: byId("strict").checked,
     dropClasses: byId("drop-classes").checked,
     homologs: byId("any-case").checked ? "case" : null,
   };

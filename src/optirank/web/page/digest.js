@@ -86,23 +86,51 @@ function factors(n, { state, inc }) {
 
 const NAMES = 100_000; // that are joined at a time
 
-/** One checksum of the names of genes and samples, and of all values. */
+/**
+ * One checksum of the names of genes and samples, and of all values; the order of the samples does
+ * not matter.
+ */
 export function queryChecksum(genes, samples, values, nGenes, generator) {
   const digest = new Blake2b();
   const encoder = new TextEncoder();
-  for (const names of [genes, samples]) {
+  const sums = sampleSums(values, nGenes, factors(nGenes, generator));
+  const order = samplesInOrder(samples, sums);
+  for (const names of [genes, order.map((i) => samples[i])]) {
     for (let start = 0; start < names.length; start += NAMES) {
       digest.update(encoder.encode(`${names.slice(start, start + NAMES).join("\0")}\0`));
     }
   }
-  digest.update(sampleSums(values, nGenes, factors(nGenes, generator)));
+  const ordered = new DataView(new ArrayBuffer(8 * order.length));
+  order.forEach((i, k) => ordered.setBigUint64(8 * k, sums[i], true));
+  digest.update(new Uint8Array(ordered.buffer));
   return digest.hexdigest();
 }
 
-/** Of each sample the sum of its values' bits times the factors, modulo 2^64, as bytes. */
+/** Positions of the samples by their names, as Python orders texts, and then by their sums. */
+function samplesInOrder(samples, sums) {
+  const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  return Array.from(samples.keys()).sort(
+    (i, j) => byCodePoints(samples[i], samples[j]) || compare(sums[i], sums[j]) || i - j,
+  );
+}
+
+/** Compares texts by their characters; JavaScript's own order is that of halves of these. */
+function byCodePoints(a, b) {
+  if (a === b) return 0;
+  let k = 0;
+  while (k < a.length && a.charCodeAt(k) === b.charCodeAt(k)) k++;
+  const rank = (text) => {
+    if (k >= text.length) return -1;
+    const unit = text.charCodeAt(k);
+    return unit >= 0xd800 && unit < 0xe000 ? unit + 0x10000 : unit; // a half of a higher one
+  };
+  return rank(a) - rank(b);
+}
+
+/** Of each sample the sum of its values' bits times the factors, modulo 2^64. */
 function sampleSums(values, nGenes, odd) {
   const nSamples = values.length / nGenes;
-  const sums = new DataView(new ArrayBuffer(8 * nSamples));
+  const sums = new BigUint64Array(nSamples);
   const parts = odd.map((a) => [0n, 16n, 32n, 48n].map((at) => Number((a >> at) & 0xffffn)));
   const single = new Float32Array(nGenes);
   const bits = new Uint32Array(single.buffer);
@@ -121,7 +149,7 @@ function sampleSums(values, nGenes, odd) {
       word[3] += low * part[3] + high * part[2];
     }
     const sum = word.reduceRight((total, x) => (total << 16n) + BigInt(x), 0n);
-    sums.setBigUint64(8 * i, sum & MASK, true);
+    sums[i] = sum & MASK;
   }
-  return new Uint8Array(sums.buffer);
+  return sums;
 }

@@ -47,16 +47,20 @@ export function genesAmong(source, index, columns, geneColumn) {
   return { kept, genes: kept.map((k) => features[k]), others, notes };
 }
 
-/** What is worth a warning about the names of genes: dates of a spreadsheet, names that repeat. */
-export function nameWarnings(source, genes, ofTable) {
+/**
+ * What is worth a warning about the names of genes: dates of a spreadsheet, probes, names that
+ * repeat. `table` has the platform of a table and the known genes; it is null for other files.
+ */
+export function nameWarnings(source, genes, table) {
   const warnings = [];
-  const dates = ofTable ? genes.filter((name) => DATE.test(name)) : [];
+  const dates = table ? genes.filter((name) => DATE.test(name)) : [];
   if (dates.length) {
     warnings.push(
       `${source}: ${some(dates)} look like gene names that a spreadsheet turned into dates (1-Mar ` +
         "was MARCH1, 2-Sep was SEPT2): restore them, or they match no other data",
     );
   }
+  if (table && areProbes(genes, table.known)) warnings.push(probeWarning(source, genes, table.platform));
   const repeated = duplicates(genes);
   if (repeated.length) {
     const what = counted(repeated.length, "gene name occurs", "gene names occur");
@@ -67,3 +71,22 @@ export function nameWarnings(source, genes, ofTable) {
 
 const MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec";
 const DATE = new RegExp(`^(?:\\d{1,2}-(?:${MONTHS})(?:-\\d+)?|(?:${MONTHS})-\\d{1,2})$`, "i");
+// Probes of Affymetrix (also gene arrays), Illumina and Agilent
+const PROBE = /^(?:AFFX-.+|\d+(?:_[a-z]+)*_at|\d{7,8}|TC\w{6,}\.hg\.\d+|ILMN_\d+|A_\d\d_P\d+)$/;
+const MANY_PROBES = 20; // of fewer names, numbers may be anything
+
+function areProbes(genes, known) {
+  const found = genes.filter((name) => PROBE.test(name)).length;
+  if (2 * found <= genes.length || genes.length < MANY_PROBES) return false;
+  const names = new Set(genes);
+  return !known.some((name) => names.has(name));
+}
+
+function probeWarning(source, genes, platform) {
+  const where = platform ? ` (https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc=${platform})` : "";
+  return (
+    `${source}: ${some(genes.slice(0, 3))} are probes of an array and no genes: they match only data ` +
+    "of the same array; for genes, give a table of two columns, probe and symbol, made from the " +
+    `platform's table${where} (homologs=)`
+  );
+}

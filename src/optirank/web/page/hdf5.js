@@ -1,6 +1,8 @@
 // Files of HDF5: AnnData (.h5ad) and 10x (.h5), read in parts with h5wasm in a worker.
 
 import { genesAmong, nameWarnings } from "./features.js";
+import { plainGeneNames } from "./spelling.js";
+import { repeatedSamples } from "./tables.js";
 import { readable, some, stripped } from "./text.js";
 
 const SPAN = 1 << 20; // entries read together
@@ -8,7 +10,7 @@ const WHOLE = 16_000_000; // values of whole rows read together: 64 MB in single
 const FOLDER = "/query";
 
 /** Open an .h5ad or 10x .h5: the source that `label` takes; `options` has layer, useRaw, geneColumn. */
-export async function openHdf5(file, options) {
+export async function openHdf5(file, known, options) {
   const { FS } = await globalThis.h5wasm.ready;
   if (!FS.analyzePath(FOLDER).exists) FS.mkdir(FOLDER);
   else FS.unmount(FOLDER);
@@ -23,37 +25,55 @@ export async function openHdf5(file, options) {
   }
   const root = await readable(file.name, () => new globalThis.h5wasm.File(`${FOLDER}/file`, "r"));
   return readable(file.name, () =>
-    file.name.toLowerCase().endsWith(".h5ad") ? anndata(root, file.name, options) : tenx(root, file.name),
+    file.name.toLowerCase().endsWith(".h5ad") ? anndata(root, file.name, known, options) : tenx(root, file.name),
   );
 }
 
 const isGroup = (element) => typeof element?.keys === "function";
 const attribute = (element, name) => element.attrs[name]?.value;
 
-function anndata(root, name, options) {
+function anndata(root, name, known, asked) {
   const keys = root.keys();
   const lacking = ["X", "obs", "var"].filter((key) => !keys.includes(key));
   const xAlone = lacking.length === 1 && lacking[0] === "X";
-  if (lacking.length && !(xAlone && (options.layer || options.useRaw))) {
-    const hint = keys.includes("matrix") ? ": it looks like 10x, use format='10x_h5' (--format 10x_h5)" : "";
+  if (lacking.length && !(xAlone && (asked.layer || asked.useRaw))) {
+    const hint = keys.includes("matrix") ? ": it looks like 10x, use format='10x_h5'" : "";
     throw new Error(`${name} is not an AnnData file: it has no ${lacking.join(" and no ")}${hint}`);
   }
   const samples = indexOf(root, "obs", name);
   const raw = rawGroup(root);
+  const given = { layer: asked.layer || null, use_raw: asked.useRaw || null };
+  const note = rawNote(root, raw, known, asked, name);
+  const options = note === null ? asked : { ...asked, useRaw: true };
   const { element, features } = chosenMatrix(root, raw, name, options);
   const { index, columns } = frame(features, "var", name);
   const rawGenes = raw === null || options.useRaw ? null : indexOf(raw, "var", name).map(stripped);
-  const given = { layer: options.layer || null, use_raw: options.useRaw || null };
   const layers = keys.includes("layers") ? root.get("layers").keys() : [];
   const source = sourceOf(name, matrixOf(element, name), index, columns, samples, rawGenes, options, given);
+  if (note !== null) source.notes.unshift(note);
   return { ...source, layers, hasRaw: raw !== null, geneColumns: Object.keys(columns) };
+}
+
+const ENOUGH = 0.9; // share of the known genes above which X is used as it is
+
+/** Why raw is read although nobody asked for it, or null where it is not. */
+function rawNote(root, raw, names, options, name) {
+  if (raw === null || options.useRaw || options.layer || options.geneColumn || !isGroup(root.get("var"))) return null;
+  const known = new Set(names.map((gene) => gene.toLowerCase()));
+  const found = (group) => {
+    const genes = new Set(indexOf(group, "var", name).map((gene) => gene.trim().toLowerCase()));
+    return [...known].filter((gene) => genes.has(gene)).length;
+  };
+  const [inX, inRaw] = [found(root), found(raw)];
+  if (!known.size || inX > ENOUGH * known.size || inRaw - inX < (known.size - inX) / 2) return null;
+  return `raw is read: X has ${inX} of the ${known.size} genes of the model, raw has ${inRaw}`;
 }
 
 /** The element with the values that were asked for, and the group that has its `var`. */
 function chosenMatrix(root, raw, name, options) {
   if (options.useRaw) {
     if (options.layer) throw new Error(`${name}: raw and the layer '${options.layer}' are asked for: give one`);
-    if (raw === null) throw new Error(`${name} has no raw (use_raw=True, --use-raw): use X or a layer`);
+    if (raw === null) throw new Error(`${name} has no raw (use_raw=True): use X or a layer`);
     return { element: raw.get("X"), features: raw };
   }
   if (!options.layer) return { element: root.get("X"), features: root };
@@ -74,7 +94,7 @@ function tenx(root, name) {
   const keys = root.keys();
   const groups = keys.filter((key) => isGroup(root.get(key)) && root.get(key).keys().includes("indptr"));
   if (keys.includes("X") || !groups.length) {
-    const hint = keys.includes("X") ? ": it looks like AnnData, use format='h5ad' (--format h5ad)" : "";
+    const hint = keys.includes("X") ? ": it looks like AnnData, use format='h5ad'" : "";
     throw new Error(`${name} is not a 10x file: it has no group with a matrix${hint}`);
   }
   if (groups.length > 1) throw new Error(`${name} holds several genomes, ${some(groups)}: split it first`);
@@ -99,20 +119,23 @@ function sourceOf(name, matrix, index, columns, samples, rawGenes, options, give
         "annotations",
     );
   }
-  const { kept, genes, others, notes } = genesAmong(name, index, columns, options.geneColumn);
+  const spelled = options.geneColumn === null ? plainGeneNames(index.map(stripped)) : { names: index, notes: [] };
+  const { kept, genes, others, notes } = genesAmong(name, spelled.names, columns, options.geneColumn);
   return {
     name,
     genes,
     others,
     rawGenes,
-    notes,
-    warnings: nameWarnings(name, genes, false),
+    notes: [...spelled.notes, ...notes, ...repeatedSamples(samples)],
+    warnings: nameWarnings(name, genes, null),
     genesIn: null,
     nSamples: samples.length,
     samples,
     options: { ...given, gene_column: options.geneColumn },
-    read: (columns, rows, progress) =>
-      readable(name, () => matrix.read(columns.map((group) => group.map((k) => kept[k])), rows, progress)),
+    read: (parts, progress) =>
+      readable(name, () =>
+        matrix.read(parts.map((part) => ({ ...part, groups: part.groups.map((group) => group.map((k) => kept[k])) })), progress),
+      ),
   };
 }
 
@@ -175,7 +198,7 @@ function checkNumbers(dataset, name) {
 function matrixOf(element, name) {
   if (!isGroup(element)) {
     if (attribute(element, "encoding-type") === "null" || !element.shape) {
-      throw new Error(`${name} holds no X: name one of its layers (layer=, --layer)`);
+      throw new Error(`${name} holds no X: name one of its layers (layer=)`);
     }
     if (element.shape.length !== 2) {
       throw new Error(`${name}: X has shape (${element.shape.join(", ")}); it should be a matrix of numbers`);
@@ -213,13 +236,31 @@ function emptyValues(metadata, n) {
   return (type === 1 && size <= 4) || (type === 0 && size <= 2) ? new Float32Array(n) : new Float64Array(n);
 }
 
+/** The parts that are read, each with an array for its values, and where its samples go. */
+function startedParts(parts, metadata, nRows) {
+  return parts.map(({ groups, rows }) => ({
+    groups,
+    rows,
+    place: rows && new Map(rows.map((row, k) => [row, k])),
+    values: emptyValues(metadata, (rows?.length ?? nRows) * groups.length),
+  }));
+}
+
+/** Where a row of the file is among the samples of a part; undefined where it is not. */
+const placeIn = (part, row) => (part.place ? part.place.get(row) : row);
+
+/** The rows to read: all, or those of the parts where no part has all. */
+const rowsOf = (parts) =>
+  parts.some(({ rows }) => rows === null) ? null : [...new Set(parts.flatMap(({ rows }) => rows))];
+
 function denseRows(element) {
   const [nRows, nColumns] = element.shape;
   return {
     shape: [nRows, nColumns],
-    read(groups, rows, progress) {
+    read(parts, progress) {
+      const started = startedParts(parts, element.metadata, nRows);
+      const rows = rowsOf(parts);
       const n = rows?.length ?? nRows;
-      const values = emptyValues(element.metadata, n * groups.length);
       const chunk = element.metadata.chunks?.[0] ?? 1;
       const few = Math.max(1, Math.floor(WHOLE / Math.max(1, nColumns)));
       const step = rows === null ? few - (few > chunk ? few % chunk : 0) : 1;
@@ -227,14 +268,19 @@ function denseRows(element) {
         const start = rows?.[at] ?? at;
         const stop = Math.min(start + step, nRows);
         const block = plain(element.slice([[start, stop], [0, nColumns]]));
-        for (let row = 0; row < stop - start; row++) {
-          groups.forEach((group, k) => {
-            for (const column of group) values[(at + row) * groups.length + k] += block[row * nColumns + column];
-          });
+        for (let row = start; row < stop; row++) {
+          const from = (row - start) * nColumns;
+          for (const part of started) {
+            const place = placeIn(part, row);
+            if (place === undefined) continue;
+            part.groups.forEach((group, k) => {
+              for (const column of group) part.values[place * part.groups.length + k] += block[from + column];
+            });
+          }
         }
         progress("reading values", at + stop - start, n);
       }
-      return values;
+      return started.map(({ values }) => values);
     },
   };
 }
@@ -265,59 +311,70 @@ function refuseOutside() {
   throw new Error("its sparse matrix has entries outside its shape");
 }
 
-function compressedRows(parts, nRows, nColumns) {
-  const pointers = pointersOf(parts, nRows);
-  const [data, indices] = [parts.get("data"), parts.get("indices")];
+function compressedRows(element, nRows, nColumns) {
+  const pointers = pointersOf(element, nRows);
+  const [data, indices] = [element.get("data"), element.get("indices")];
   return {
     shape: [nRows, nColumns],
-    read(groups, rows, progress) {
-      const target = targetsOf(groups, nColumns);
-      const n = rows?.length ?? nRows;
-      const values = emptyValues(data.metadata, n * groups.length);
-      const runs = rows === null ? [[0, nRows, 0]] : rows.map((row, k) => [row, row + 1, k]);
-      for (const [from, to, into] of runs) {
+    read(parts, progress) {
+      const started = startedParts(parts, data.metadata, nRows);
+      const targets = started.map(({ groups }) => targetsOf(groups, nColumns));
+      const rows = rowsOf(parts);
+      const runs = rows === null ? [[0, nRows]] : rows.map((row) => [row, row + 1]);
+      for (const [from, to] of runs) {
         let row = from;
+        let places = started.map((part) => placeIn(part, row));
         for (const [first, stop] of spans(indices, pointers[from], pointers[to])) {
           const columns = plain(indices.slice([[first, stop]]));
           const numbers = plain(data.slice([[first, stop]]));
           for (let e = 0; e < columns.length; e++) {
-            while (pointers[row + 1] <= first + e) row++;
+            if (pointers[row + 1] <= first + e) {
+              while (pointers[row + 1] <= first + e) row++;
+              places = started.map((part) => placeIn(part, row));
+            }
             const column = columns[e];
             if (!(column >= 0 && column < nColumns)) refuseOutside();
-            const k = target[column];
-            if (k >= 0) values[(row - from + into) * groups.length + k] += numbers[e];
+            for (let p = 0; p < started.length; p++) {
+              const k = targets[p][column];
+              if (k >= 0 && places[p] !== undefined) {
+                started[p].values[places[p] * started[p].groups.length + k] += numbers[e];
+              }
+            }
           }
           progress("reading values", stop, pointers[nRows]);
         }
       }
-      return values;
+      return started.map(({ values }) => values);
     },
   };
 }
 
-function compressedColumns(parts, nRows, nColumns) {
-  const pointers = pointersOf(parts, nColumns);
-  const [data, indices] = [parts.get("data"), parts.get("indices")];
+function compressedColumns(element, nRows, nColumns) {
+  const pointers = pointersOf(element, nColumns);
+  const [data, indices] = [element.get("data"), element.get("indices")];
   return {
     shape: [nRows, nColumns],
-    read(groups, rows, progress) {
-      const place = rows && new Map(rows.map((row, k) => [row, k]));
-      const values = emptyValues(data.metadata, (rows?.length ?? nRows) * groups.length);
-      groups.forEach((group, k) => {
-        for (const column of group) {
-          for (const [first, stop] of spans(indices, pointers[column], pointers[column + 1])) {
-            const inRows = plain(indices.slice([[first, stop]]));
-            const numbers = plain(data.slice([[first, stop]]));
-            for (let e = 0; e < inRows.length; e++) {
-              if (!(inRows[e] >= 0 && inRows[e] < nRows)) refuseOutside();
-              const row = place ? place.get(inRows[e]) : inRows[e];
-              if (row !== undefined) values[row * groups.length + k] += numbers[e];
+    read(parts, progress) {
+      const started = startedParts(parts, data.metadata, nRows);
+      const n = started.reduce((sum, { groups }) => sum + groups.length, 0);
+      let done = 0;
+      for (const part of started) {
+        part.groups.forEach((group, k) => {
+          for (const column of group) {
+            for (const [first, stop] of spans(indices, pointers[column], pointers[column + 1])) {
+              const inRows = plain(indices.slice([[first, stop]]));
+              const numbers = plain(data.slice([[first, stop]]));
+              for (let e = 0; e < inRows.length; e++) {
+                if (!(inRows[e] >= 0 && inRows[e] < nRows)) refuseOutside();
+                const place = placeIn(part, inRows[e]);
+                if (place !== undefined) part.values[place * part.groups.length + k] += numbers[e];
+              }
             }
           }
-        }
-        progress("reading values", k + 1, groups.length);
-      });
-      return values;
+          progress("reading values", ++done, n);
+        });
+      }
+      return started.map(({ values }) => values);
     },
   };
 }

@@ -101,16 +101,35 @@ function hasOpenQuote(line) {
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
+// Characters of Windows-1252 from 0x80 on, where it differs from Latin-1
+const WINDOWS = "€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ";
 
-/** The text of some bytes; an error for bytes that are no UTF-8. */
+/** The text of some bytes: UTF-8, and where bytes are none of it, Windows-1252. */
 export function textOf(bytes) {
+  let text;
   try {
-    const text = decoder.decode(bytes);
-    if (!text.includes("\0")) return text;
+    text = decoder.decode(bytes);
   } catch {
-    // said below
+    text = mixedText(bytes);
   }
-  throw new Error("it is no text in UTF-8 or UTF-16");
+  if (text.includes("\0")) throw new Error("it is no text in UTF-8, UTF-16 or Windows-1252");
+  return text;
+}
+
+/** Text whose bytes are characters of UTF-8, or else of Windows-1252, one by one. */
+function mixedText(bytes) {
+  let text = "";
+  for (let at = 0; at < bytes.length; ) {
+    const size = bytes[at] < 0x80 ? 1 : bytes[at] < 0xe0 ? 2 : bytes[at] < 0xf0 ? 3 : 4;
+    try {
+      text += decoder.decode(bytes.subarray(at, at + size));
+      at += size;
+    } catch {
+      text += WINDOWS[bytes[at] - 0x80] ?? String.fromCharCode(bytes[at]);
+      at++;
+    }
+  }
+  return text;
 }
 
 /** The first field of a line as text, without looking at the others. */
@@ -141,6 +160,24 @@ export function fieldTexts(line, separator) {
   }
   fields.push(field);
   return fields;
+}
+
+/** The texts of some fields of a line, by rising positions. */
+export function someFields(line, separator, positions) {
+  if (!positions.length) return [];
+  if (line.includes(QUOTE)) {
+    const texts = fieldTexts(line, separator);
+    return positions.map((k) => texts[k] ?? "");
+  }
+  const found = [];
+  let at = 0;
+  for (let k = 0; found.length < positions.length; k++) {
+    const mark = at > line.length ? -1 : line.indexOf(separator, at);
+    const end = mark < 0 ? line.length : mark;
+    if (k === positions[found.length]) found.push(at > line.length ? "" : textOf(line.subarray(at, end)));
+    at = end + 1;
+  }
+  return found;
 }
 
 /** Where the fields of a line without quotes begin; the last entry is behind its end. */

@@ -110,7 +110,7 @@ export function matchNotes(match) {
     const [column, found] = match.otherColumn;
     notes.push(
       `the column '${column}' of the data's genes has ${found} of the ${match.genes.length}: ` +
-        "it may be the one to use (gene_column=, --gene-column)",
+        "it may be the one to use (gene_column=)",
     );
   }
   return notes;
@@ -124,7 +124,7 @@ export function checkCase(match) {
   throw new Error(
     `${nCase} of the ${found} genes that were found match in another case only: ` +
       `${spellings(match.byCase)}. This may be another species (mouse symbols are written Cd4, ` +
-      "human ones CD4). Please give a table of homologs (homologs=, --homologs mouse or a " +
-      "file), or say that case does not matter (homologs='case', --homologs case).",
+      "human ones CD4). Please give a table of homologs (homologs='mouse', or a " +
+      "file), or say that case does not matter (homologs='case').",
   );
 }

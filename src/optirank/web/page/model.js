@@ -1,12 +1,24 @@
 // A model as the page holds it, and the panel of it that serves the genes of some data.
 
 import { checkCase, matchGenes, matchNotes, lackingGenes, nPresent, ofGenes } from "./match.js";
+import { readTree, treeOfClasses } from "./tree.js";
 import { expectedAccuracy } from "./vote.js";
-import { costOf, leftOutNote, missingError, whyOther } from "./words.js";
+import { costOf, leftOutNote, missingError, weightNote, whyOther } from "./words.js";
 
 function numbers(text, Kind) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   return Float64Array.from(new Kind(bytes.buffer));
+}
+
+/** Numbers of half precision. */
+function halves(text) {
+  const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return Float64Array.from(new Uint16Array(bytes.buffer), (half) => {
+    const exponent = (half >> 10) & 31; // none is infinite: they are at most 1/2
+    const digits = half & 1023;
+    const size = exponent ? (1 + digits / 1024) * 2 ** (exponent - 15) : digits * 2 ** -24;
+    return half & 0x8000 ? -size : size;
+  });
 }
 
 function rows(flat, length) {
@@ -31,7 +43,14 @@ export function readModel(data) {
       missing: stored.missing,
     });
   }
-  return { ...data, panels };
+  let further = null;
+  if (data.further) {
+    const { genes, means } = data.further;
+    further = { genes, means: rows(halves(means), genes.length) };
+  }
+  const tree = data.tree ? readTree(data.tree.parents, data.tree.levels) : null;
+  const terms = data.terms ? { ids: new Map(data.terms.ids), version: data.terms.version } : null;
+  return { ...data, panels, further, tree, terms };
 }
 
 /**
@@ -54,15 +73,22 @@ export function bind(model, given, otherNames, options) {
     classes = classes.filter((name) => !lacking.includes(name));
     panel = ofClasses(panel, model.classes, classes);
   }
+  let tree = model.tree;
+  if (tree !== null && lacking.length) tree = treeOfClasses(tree, classes);
   const own = model.panels.get(model.n_genes);
   const ownMissing = lackingGenes(ofGenes(whole, own.genes)).length;
   const bound = {
     classes,
+    tree,
+    labels: tree === null ? classes : tree.labels,
     size,
     match,
     columns: Int32Array.from(there, (k) => match.columns[k]),
     panel: narrowed(panel, there),
+    shareMissing: 1 - there.length / panel.genes.length,
+    weightMissing: lostWeight(panel, there),
     leftOut: lacking.length ? lacking : [],
+    further: furtherOf(model, panel, given, there.map((k) => match.columns[k]), classes),
     trainedTarget: lacking.length ? null : (own.errorControl?.target_error ?? null),
     choice: size === model.n_genes ? "" : whyOther(size, nPresent(match), ownMissing, model.n_genes),
     whole: lacking.length ? NaN : expectedAccuracy(own, 0),
@@ -70,6 +96,22 @@ export function bind(model, given, otherNames, options) {
   };
   if (options.homologs !== "case") checkCase(match);
   return bound;
+}
+
+/** The genes that check labels: columns of the data, and their mean ranks by class. */
+function furtherOf(model, panel, given, columnsOfPanel, classes) {
+  if (model.further === null) return null;
+  const used = new Set(panel.genes);
+  const taken = new Set(columnsOfPanel);
+  const { columns } = matchGenes(model.further.genes, given);
+  const kept = model.further.genes
+    .map((_, k) => k)
+    .filter((k) => columns[k] >= 0 && !used.has(model.further.genes[k]) && !taken.has(columns[k]));
+  const means = classes.map((name) => model.further.means[model.classes.indexOf(name)]);
+  return {
+    columns: kept.map((k) => columns[k]),
+    means: means.map((row) => Float64Array.from(kept, (k) => row[k])),
+  };
 }
 
 /** The size of the panel that the genes of the data serve best, see `_best_size` of Python. */
@@ -127,14 +169,30 @@ function narrowed(panel, there) {
   };
 }
 
+/** The share of a panel's weight that genes have which are missing. */
+function lostWeight(panel, there) {
+  const size = panel.genes.length;
+  const byGene = new Float64Array(size);
+  panel.coef.forEach((x, k) => (byGene[k % size] += Math.abs(x)));
+  const sum = (numbers) => numbers.reduce((total, x) => total + x, 0);
+  return 1 - sum(there.map((k) => byGene[k])) / Math.max(sum(byGene), Number.MIN_VALUE);
+}
+
 const LOST = 0.05; // of the held-out accuracy: more is said
+const MUCH_WEIGHT = 0.4; // share of the panel's weight
+const MORE_WEIGHT = 0.1; // beyond the share of its genes
 
 /** Sentences about the genes, and classes that were left out. */
 export function boundNotes(bound) {
   const notes = matchNotes(bound.match);
   if (bound.choice) notes.push(bound.choice);
-  if (bound.whole - bound.without > LOST && !boundAlarms(bound).length) {
-    notes.push(`${costOf(bound.whole, bound.without)}: labels are less certain`);
+  if (!boundAlarms(bound).length) {
+    const { shareMissing, weightMissing } = bound;
+    if (bound.whole - bound.without > LOST) {
+      notes.push(`${costOf(bound.whole, bound.without)}: labels are less certain`);
+    } else if (weightMissing >= MUCH_WEIGHT && weightMissing - shareMissing >= MORE_WEIGHT) {
+      notes.push(weightNote(shareMissing, weightMissing));
+    }
   }
   if (bound.leftOut.length) notes.unshift(leftOutNote(bound.leftOut));
   return notes;

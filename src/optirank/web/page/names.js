@@ -37,14 +37,14 @@ export function readSymbols(text) {
 /**
  * Names of the file's genes as the model has them, and notes that say what was done.
  *
- * `source` has `genes` and `others` (names by column); `tables` has `symbols` (text, see
+ * `known` are further genes of the training data, which tell the model's species. `source` has `genes` and `others` (names by column); `tables` has `symbols` (text, see
  * `readSymbols`) and `homologs` (pairs of mouse and human names).
  */
-export function inNamesOf(source, panel, tables, homologs = null) {
+export function inNamesOf(source, panel, known, tables, homologs = null) {
   const notes = [];
   let names = byOwnColumn(source, panel, notes);
   names = byEnsembl(names, panel, tables, notes);
-  if (homologs === null) names = byHomologs(names, panel, tables.homologs, notes);
+  if (homologs === null) names = byHomologs(names, panel, known, tables.homologs, notes);
   return { names, notes };
 }
 
@@ -102,7 +102,7 @@ function bothWays(homologs) {
   return table;
 }
 
-function byHomologs(given, panel, homologs, notes) {
+function byHomologs(given, panel, further, homologs, notes) {
   const present = nShared(panel, given);
   if (2 * present >= panel.length) return given;
   const found = nShared(panel, translated(given, bothWays(homologs)));
@@ -112,7 +112,7 @@ function byHomologs(given, panel, homologs, notes) {
       `${found} of the panel's ${panel.length} genes`,
   );
   const names = new Set(given);
-  const known = new Set(panel);
+  const known = new Set([...panel, ...further]);
   const nKnown = (pairs) => pairs.filter(([left, right]) => names.has(left) && known.has(right)).length;
   const turned = homologs.map(([mouse, human]) => [human, mouse]);
   const table = new Map(nKnown(turned) > nKnown(homologs) ? turned : homologs);

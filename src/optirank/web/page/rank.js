@@ -57,6 +57,17 @@ export function valueScale(values, nSamples, nGenes) {
   return largest > LINEAR_ABOVE ? "linear" : "log";
 }
 
+/** The scale of some columns of values. */
+export function scaleOfColumns(values, nSamples, nGenes, columns) {
+  const rows = Math.min(nSamples, SCALE_ROWS);
+  const some = new Float64Array(rows * columns.length);
+  for (let k = 0; k < rows; k++) {
+    const row = nSamples > SCALE_ROWS ? spaced(k, nSamples) : k;
+    columns.forEach((column, j) => (some[k * columns.length + j] = values[row * nGenes + column]));
+  }
+  return valueScale(some, rows, columns.length);
+}
+
 /** The k-th of 200 evenly spaced rows, as NumPy's linspace places them. */
 function spaced(k, nSamples) {
   if (k === SCALE_ROWS - 1) return nSamples - 1;

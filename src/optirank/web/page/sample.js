@@ -3,6 +3,7 @@
 import { labelOf } from "./csv.js";
 import { bar, boxes, element, facts, plainTable, sentences, tiles } from "./dom.js";
 import { genesTile, missingSection, provenance } from "./summary.js";
+import { descend } from "./tree.js";
 import { general, percent, signed, thousands } from "./text.js";
 
 const SHOWN = 12; // classes and genes that a reader looks at
@@ -27,6 +28,7 @@ export function showSample(dialog, labels, row, explanation, when) {
     tiles([...labelTiles(labels, row, shares, order), genesTile(labels)]),
     element("h3", {}, "Probabilities"),
     probabilityTable(labels, shares, order),
+    ...waySection(labels, shares),
     element("h3", {}, `Why ${name}: the pairs of genes that count most`),
     pairTable(why.pairs, name),
     element("h3", {}, `Why ${name}: gene by gene`),
@@ -52,6 +54,17 @@ function labelTiles(labels, row, shares, order) {
     [label, withheld ? "withheld" : "label"],
     [percent(shares[order[0]]), "probability of the most probable class"],
     [percent(shares[order[1]]), `probability of the next class, ${labels.classes[order[1]]}`],
+  ];
+}
+
+/** The labels on the way of a sample down the tree. */
+function waySection(labels, shares) {
+  if (!labels.tree) return [];
+  const way = descend(labels.tree, shares, labels.classes);
+  const rows = [...new Set(way.path)].map((label, k) => [labels.all[label], percent(way.confidence[k]), bar(way.confidence[k])]);
+  return [
+    element("h3", {}, "From coarse to fine"),
+    plainTable("From coarse to fine", [["label", true], ["probability", false], ["", true]], rows),
   ];
 }
 

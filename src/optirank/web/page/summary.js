@@ -3,6 +3,7 @@
 import { labelOf, labelsCsv } from "./csv.js";
 import { bar, boxes, element, facts, plainTable, save, sentences, tiles } from "./dom.js";
 import { Grid } from "./grid.js";
+import { treeTable } from "./tree.js";
 import { withheldWord } from "./words.js";
 import { fixed, percent, share, some, thousands } from "./text.js";
 
@@ -24,6 +25,7 @@ export function showLabels(section, labels, when, open) {
     downloads(labels, when),
     element("h3", {}, "Label by label"),
     countsTable(labels, grid),
+    ...treeSection(labels),
     element("h3", {}, "Sample by sample"),
     element("p", { class: "note hint" }, "Choose a sample to see why it got its label."),
     grid.root,
@@ -38,13 +40,13 @@ function numbersOf(labels) {
   const n = labels.names.length;
   const withheld = labels.codes.reduce((sum, code) => sum + (code > 0), 0);
   const mean = labels.confidence.reduce((sum, x) => sum + x, 0) / n;
-  const used = new Set(labels.names.map((_, i) => (labels.codes[i] ? -1 : labels.chosen[i])));
+  const used = new Set(labels.names.map((_, i) => (labels.codes[i] ? -1 : labels.given[i])));
   used.delete(-1);
   return [
     [thousands(n - withheld), `samples labelled${withheld ? `, of ${thousands(n)}` : ""}`],
     [fixed(mean, 3), "mean confidence"],
     genesTile(labels),
-    [`${used.size} of ${labels.classes.length}`, "classes among the labels"],
+    [`${used.size} of ${labels.all.length}`, `${labels.tree ? "labels of the tree" : "classes"} among the labels`],
   ];
 }
 
@@ -92,7 +94,7 @@ function countsTable(labels, grid) {
     line.sum += labels.confidence[i];
     line.steps[STEPS.findIndex(([, from]) => labels.confidence[i] >= from)]++;
   });
-  const withheld = withheldWord(labels.classes);
+  const withheld = withheldWord(labels.all);
   const ordered = [...lines].sort(([a, x], [b, y]) => (a === withheld) - (b === withheld) || y.n - x.n);
   const rows = ordered.map(([name, line]) => [
     element("button", { type: "button", class: "link", onclick: () => grid.find(name) }, name),
@@ -103,13 +105,32 @@ function countsTable(labels, grid) {
     ...line.steps.map((n) => (n && name !== withheld ? thousands(n) : "")),
   ]);
   const columns = [["label", true], ["samples", false], ["share", false], ["", true], ["mean confidence", false]];
-  const unused = labels.classes.filter((name) => !lines.has(name));
+  const unused = labels.all.filter((name) => !lines.has(name));
   return element(
     "div",
     {},
     plainTable("Samples by label", [...columns, ...STEPS.map(([name]) => [name, false])], rows),
     unused.length ? element("p", { class: "note" }, `No sample got the label ${some(unused, 20)}.`) : null,
   );
+}
+
+/** The labels of a tree, each with the samples that have it or a finer one. */
+function treeSection(labels) {
+  if (!labels.tree) return [];
+  const n = labels.names.length;
+  const rows = treeTable(labels).map((line, k) => [
+    `${"\u2003".repeat(labels.tree.depths[k])}${labels.all[k]}`,
+    thousands(line.n),
+    thousands(line.own),
+    share(line.n / n, 1),
+    line.n ? fixed(line.sum / line.n, 3) : "",
+  ]);
+  const columns = [["label", true], ["samples", false], ["with this very label", false], ["share", false], ["mean confidence", false]];
+  return [
+    element("h3", {}, "The tree of labels"),
+    element("p", {}, "A sample gets the finest label that is sure; it counts for the coarser ones as well."),
+    plainTable("The tree of labels", columns, rows),
+  ];
 }
 
 /** The genes of the panel that the file lacks, and what that means. */

@@ -1,220 +1,349 @@
-// Tables of text: genes in rows or columns, annotations beside them, values parsed and checked.
+// Tables of text: genes in rows or columns, annotations beside them, values parsed.
 
+import { Checks } from "./checks.js";
 import { genesAmong, nameWarnings } from "./features.js";
-import { QUOTE, fieldStarts, fieldTexts, firstField, linesOf, numberOf, parseNumber } from "./lines.js";
-import { duplicates, quoted, readable, some, stripped } from "./text.js";
+import { describesGenes, findLayout, refuseTranscripts } from "./layouts.js";
+import { QUOTE, fieldStarts, fieldTexts, linesOf, numberOf, parseNumber, someFields } from "./lines.js";
+import { plainGeneNames } from "./spelling.js";
+import { counted, duplicates, quoted, readable, some, stripped } from "./text.js";
 
 const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*$/;
 
 /**
  * Open a table: the source that `label` takes.
  *
- * `options` has genesIn ("rows", "columns" or null: where more of the wanted names are),
- * annotations (names of columns that are no values) and geneColumn.
+ * `options` has genesIn ("rows", "columns" or null: as the format says, or where more of the wanted
+ * names are), annotations (names of columns that are no values), geneColumn, invert, anyScale and
+ * dropMissing.
  */
 export async function openTable(file, wanted, options, progress) {
-  const head = await readable(file.name, () => readHead(file, progress));
-  const described = [...options.annotations, ...(options.geneColumn ? [options.geneColumn] : [])];
-  checkDescribed(file.name, head, described);
-  const skipped = new Set(described);
-  const inside = head.header.map((_, k) => k).filter((k) => k > 0 && !skipped.has(head.header[k]));
-  if (!inside.length || !head.lines.length) {
-    throw new Error(
-      `${file.name} holds no numbers: it has ${head.lines.length} lines, ${inside.length} columns`,
-    );
-  }
-  const genesIn = options.genesIn ?? sideOf(wanted, head, inside);
+  const head = await readable(file.name, () => readHead(file, options, progress));
+  checkDescribed(file.name, head);
+  const genesIn = orientation(file.name, head, wanted, options.genesIn);
   if (options.geneColumn && genesIn === "columns") {
     throw new Error(
       `${file.name}: the gene column '${options.geneColumn}' is for tables with genes in rows`,
     );
   }
+  const aboutGenes = genesIn === "rows" ? head.aboutGenes : [];
+  const named = new Set([...head.described, ...aboutGenes]);
+  const beside = head.header.map((_, k) => k).filter((k) => k > 0 && named.has(head.header[k]));
+  const skipped = new Set([0, ...beside, ...head.emptyColumns]);
+  const inside = head.header.map((_, k) => k).filter((k) => !skipped.has(k));
+  if (!inside.length || !head.lines.length) {
+    throw new Error(
+      `${file.name} holds no numbers: it has ${head.lines.length} lines, ${inside.length} columns`,
+    );
+  }
   const across = inside.map((k) => head.header[k]);
-  let down = head.lines;
-  if (options.geneColumn) down = await columnOf(file, head, head.header.indexOf(options.geneColumn, 1));
-  const names = (genesIn === "rows" ? down : across).map(stripped);
-  const { kept, genes, notes } = genesAmong(file.name, names, {}, null);
+  const { names, notes } = namesOfGenes(file.name, head, genesIn, across, beside, wanted, options);
   const samples = genesIn === "rows" ? across : head.lines;
-  const table = { file, head, inside, genesIn, genes: names, samples };
+  notes.push(...repeatedSamples(samples));
+  if (aboutGenes.length) notes.push(`columns that are no samples are left out: ${some(aboutGenes)}`);
+  if (options.invert) notes.push("values are inverted: the lowest of the table is the most expressed");
+  const table = { file, head, inside, genesIn, genes: names, samples, known: wanted, platform: head.layout.platform, options };
+  const complete = options.dropMissing ? await readable(file.name, () => completeGenes(table)) : null;
+  return sourceOfTable(table, complete, notes);
+}
+
+/** The source of a table, of all its genes or of those without missing values. */
+function sourceOfTable(table, complete, notes) {
+  const { file, options, head } = table;
+  const given = complete === null ? table.genes : complete.map((k) => table.genes[k]);
+  const among = genesAmong(file.name, given, {}, null);
+  const kept = complete === null ? among.kept : among.kept.map((k) => complete[k]);
+  const warnings = nameWarnings(file.name, among.genes, options.anyScale ? null : table);
+  const asked = head.layout.genesIn && !options.genesIn ? null : table.genesIn;
   return {
     name: file.name,
-    genes,
+    genes: among.genes,
     others: {},
     rawGenes: null,
-    notes,
-    warnings: nameWarnings(file.name, genes, true),
-    genesIn,
-    nSamples: samples.length,
-    samples,
+    notes: [...notes, ...among.notes],
+    warnings,
+    genesIn: asked,
+    nSamples: table.samples.length,
+    samples: table.samples,
     options: {
-      genes_in: genesIn,
+      genes_in: asked,
       annotations: options.annotations.length ? options.annotations : null,
       gene_column: options.geneColumn || null,
+      invert: options.invert || null,
+      any_scale: options.anyScale || null,
+      drop_missing: options.dropMissing || null,
     },
-    read: (columns, rows, seen) =>
-      readable(file.name, () => read(table, columns.map((group) => group.map((k) => kept[k])), rows, seen)),
+    read: (parts, progress) =>
+      readable(file.name, () => {
+        const inTable = parts.map(({ groups, rows }) => ({
+          groups: groups.map((group) => group.map((k) => kept[k])),
+          rows,
+        }));
+        return read(table, inTable, complete !== null, warnings, progress);
+      }),
   };
 }
 
-/** The header, the names of the lines, the separator and the decimal mark of a table. */
-async function readHead(file, progress) {
-  let header = null;
+/** The header, the names of the lines, columns beside them, and how fields are written. */
+async function readHead(file, options, progress) {
+  const layout = await findLayout(file);
+  const { header, separator } = layout;
+  if (header.length === 1) {
+    throw new Error(
+      `${file.name} has a single column: separate its columns by commas, tabs or semicolons`,
+    );
+  }
+  const described = [...options.annotations, ...(options.geneColumn ? [options.geneColumn] : [])];
+  const about = new Set(header.slice(1, 1 + layout.nAbout));
+  const aboutGenes = header.slice(1).filter(
+    (name) =>
+      !described.includes(name) &&
+      (about.has(name) || describesGenes(name) || (layout.counted !== null && name !== layout.counted)),
+  );
+  const unnamed = header.map((_, k) => k).filter((k) => k > 0 && !header[k].trim());
+  const wanted = new Set([...described, ...aboutGenes]);
+  const looked = header.map((_, k) => k).filter((k) => k === 0 || wanted.has(header[k]) || unnamed.includes(k));
+  const columns = new Map(looked.map((k) => [k, []]));
   let first = null;
-  let separator = 0;
-  const lines = [];
-  for await (const line of linesOf(file, (seen, all) => progress("reading names", seen, all))) {
-    if (header === null) {
-      separator = separatorOf(file.name, line);
-      header = fieldTexts(line, separator);
-      if (header.length === 1 && line.length) {
-        throw new Error(
-          `${file.name} has a single column: separate its columns by commas, tabs or semicolons`,
-        );
-      }
-      continue;
-    }
+  for await (const line of bodyLines(file, layout, (seen, all) => progress("reading names", seen, all))) {
     if (!line.length) continue;
     first ??= fieldTexts(line, separator);
-    lines.push(firstField(line, separator));
+    const texts = someFields(line, separator, looked);
+    if (layout.noGenes !== null && texts[0].startsWith(layout.noGenes)) continue;
+    texts.forEach((text, place) => columns.get(looked[place]).push(text));
   }
   if (first === null) {
     throw new Error(
       `${file.name} is empty: it should have a header line and a line for each entry`,
     );
   }
-  if (first.length === header.length + 1) header = ["", ...header]; // as R writes it
   const commas = separator !== 44 && first.some((text) => DECIMAL_COMMA.test(text));
-  return { header, lines, separator, decimal: commas ? 44 : 46 };
+  return {
+    layout,
+    header,
+    separator,
+    columns,
+    described,
+    aboutGenes,
+    lines: columns.get(0),
+    emptyColumns: unnamed.filter((k) => columns.get(k).every((text) => text === "")),
+    decimal: commas ? 44 : 46,
+  };
 }
 
-/** The separator of a table: that of its name, else the most frequent of its header. */
-function separatorOf(name, line) {
-  const suffixes = name.toLowerCase().split(".").slice(1).slice(-2);
-  const usual = suffixes.includes("csv") ? "," : "\t";
-  const counts = (mark) => line.reduce((n, code) => n + (code === mark.charCodeAt(0)), 0);
-  let chosen = usual;
-  if (!counts(usual)) for (const mark of [",", "\t", ";"]) if (counts(mark) > counts(chosen)) chosen = mark;
-  return chosen.charCodeAt(0);
+/** The lines of a file behind its header. */
+async function* bodyLines(file, layout, progress = () => {}) {
+  const skipped = layout.before + (layout.hasHeader ? 1 : 0) + layout.after;
+  let number = 0;
+  for await (const line of linesOf(file, progress)) if (number++ >= skipped) yield line;
 }
 
-/** Where more of the wanted genes are; in columns where there are as many. */
-function sideOf(wanted, head, inside) {
-  const known = new Set(wanted.map((name) => name.toLowerCase()));
-  const found = (names) => names.filter((name) => known.has(name.trim().toLowerCase())).length;
-  const [rows, columns] = [found(head.lines), found(inside.map((k) => head.header[k]))];
+/** Where the genes are: as the format says, as was asked, or where more of the wanted ones are. */
+function orientation(name, head, wanted, asked) {
+  const { genesIn, format } = head.layout;
+  if (genesIn && asked && asked !== genesIn) {
+    throw new Error(
+      `${name} is a ${format} file, which has its genes in ${genesIn}: leave genes_in='${asked}' out`,
+    );
+  }
+  if (asked || genesIn) return asked ?? genesIn;
+  const known = new Set(wanted.map((gene) => gene.toLowerCase()));
+  const found = (names) =>
+    plainGeneNames(names.map(stripped)).names.filter((gene) => known.has(gene.toLowerCase())).length;
+  const rows = Math.max(...[...head.columns.values()].map(found));
+  const columns = found(head.header.slice(1));
   if (rows !== columns) return rows > columns ? "rows" : "columns";
-  return head.lines.length > inside.length ? "rows" : "columns";
+  return head.lines.length >= head.header.length ? "rows" : "columns";
 }
 
-function checkDescribed(name, head, described) {
+function checkDescribed(name, head) {
   const columns = head.header.slice(1);
-  const absent = described.filter((column) => !columns.includes(column));
+  const absent = head.described.filter((column) => !columns.includes(column));
   if (absent.length) {
     const transposed = head.lines.some((line) => absent.includes(line));
     const hint = transposed
-      ? "; it has such a line: is it transposed? (genes_in='rows', --genes-in rows)"
+      ? "; it has such a line: is it transposed? (genes_in='rows')"
       : "";
     throw new Error(`${name} has no column ${some(absent)}: there are ${some(columns, 20)}${hint}`);
   }
-  const repeated = duplicates(columns).filter((column) => described.includes(column));
+  const repeated = duplicates(columns).filter((column) => head.described.includes(column));
   if (repeated.length) {
     throw new Error(`${name} has several columns called ${some(repeated)}: rename or remove them`);
   }
 }
 
-async function columnOf(file, head, column) {
-  const texts = [];
-  let first = true;
-  for await (const line of linesOf(file)) {
-    if (!first && line.length) texts.push(fieldTexts(line, head.separator)[column] ?? "");
-    first = false;
+/** The names of the genes, and what was changed in them. */
+function namesOfGenes(name, head, genesIn, across, beside, wanted, options) {
+  if (genesIn === "columns") return plainGeneNames(across.map(stripped));
+  let column = 0;
+  if (options.geneColumn) column = head.header.indexOf(options.geneColumn, 1);
+  else column = columnWithMost(head, beside, wanted);
+  const written = head.columns.get(column).map(stripped);
+  refuseTranscripts(name, written, head.layout);
+  const { names, notes } = plainGeneNames(written);
+  if (column && !options.geneColumn) {
+    notes.push(
+      `genes are named by the column '${head.header[column]}', which has more of the model's genes ` +
+        "than the first",
+    );
   }
-  return texts;
+  return { names, notes };
+}
+
+/** The column with most of the genes that are known; the first if none has more. */
+function columnWithMost(head, beside, wanted) {
+  const known = new Set(wanted);
+  let best = 0;
+  let most = -1;
+  for (const k of [0, ...beside]) {
+    const found = new Set(head.columns.get(k).map(stripped).filter((gene) => known.has(gene))).size;
+    if (found > most) [best, most] = [k, found];
+  }
+  return best;
+}
+
+/** A note on names that several samples have. */
+export function repeatedSamples(names) {
+  const repeated = duplicates(names);
+  if (!repeated.length) return [];
+  const what = counted(repeated.length, "sample name occurs", "sample names occur");
+  return [`${what} more than once: ${some(repeated)}`];
 }
 
 /**
- * Values of some groups of columns, each group added up, of all samples or some rows, in order.
+ * Values of parts: of each the groups of columns, added up to one each, of all samples or some rows.
  *
  * With genes in rows every value is parsed; with genes in columns those of the genes alone, unless
  * these are most. Words are refused, and so are missing values of the genes.
  */
-async function read(table, groups, rows, progress) {
-  const { head, inside, genesIn, samples } = table;
-  const chosen = groups.flat();
-  const target = groups.flatMap((group, k) => group.map(() => k));
-  const byRows = genesIn === "rows";
-  const every = byRows || 2 * chosen.length > inside.length;
-  const order = new Map(rows?.map((row, k) => [row, k]));
-  const nSamples = rows?.length ?? samples.length;
-  const place = (sample) => (rows === null ? sample : order.get(sample));
-  const into = {
-    values: new Float64Array(nSamples * groups.length),
-    missing: new Map(),
-    words: new Map(),
-  };
-  const targets = new Map();
-  chosen.forEach((gene, k) => {
-    if (targets.has(gene)) targets.get(gene).push(target[k]);
-    else targets.set(gene, [target[k]]);
+async function read(table, parts, isComplete, warnings, progress) {
+  const chosen = [...new Set(parts.flatMap(({ groups }) => groups.flat()))];
+  const every = table.genesIn === "rows" || 2 * chosen.length > table.genes.length;
+  const parsed = every ? table.genes.map((_, k) => k) : chosen;
+  const place = new Map(chosen.map((gene, k) => [gene, k]));
+  const n = chosen.length;
+  const checks = new Checks(table, isComplete);
+  const invert = table.options.invert ? await inversion(table, parsed, checks, progress) : null;
+  const values = new Float64Array(table.samples.length * n);
+  await scan(table, parsed, progress, (sample, gene, number) => {
+    const at = place.get(gene);
+    if (invert === null) checks.see(number);
+    if (at !== undefined) values[sample * n + at] = number;
   });
-  const positions = every ? inside.map((_, k) => k) : chosen;
-  const put = (sample, gene, number) => {
-    const at = place(sample);
-    const of = targets.get(gene);
-    if (at === undefined || of === undefined) return;
-    if (!Number.isFinite(number)) note(into.missing, gene, sample);
-    for (const k of of) into.values[at * groups.length + k] += number;
-  };
+  checks.mark(values);
+  if (invert !== null) values.forEach((x, k) => (values[k] = invert(x)));
+  checks.refuse(values, chosen);
+  for (const warning of checks.warningsOf(values, n)) if (!warnings.includes(warning)) warnings.push(warning);
+  return parts.map(({ groups, rows }) => picked(values, n, place, groups, rows));
+}
+
+/** Samples (all or some rows) by groups of columns, each added up to one. */
+function picked(values, n, place, groups, rows) {
+  const nRows = rows?.length ?? values.length / n;
+  const sums = new Float64Array(nRows * groups.length);
+  const columns = groups.map((group) => group.map((gene) => place.get(gene)));
+  for (let i = 0; i < nRows; i++) {
+    const start = (rows?.[i] ?? i) * n;
+    for (let k = 0; k < columns.length; k++) {
+      let sum = -0; // to which a value is added as it is, also -0
+      for (const column of columns[k]) sum += values[start + column];
+      sums[i * columns.length + k] = sum;
+    }
+  }
+  return sums;
+}
+
+/** What turns values of which less is more the other way round; infinite ones were not detected. */
+async function inversion(table, parsed, checks, progress) {
+  let highest = -Infinity;
+  let undetected = false;
+  await scan(table, parsed, progress, (_, __, number) => {
+    checks.see(number);
+    if (number === Infinity) undetected = true;
+    else if (number > highest) highest = number;
+  });
+  const code = checks.code();
+  if (highest === code) highest = -Infinity; // every value is missing
+  if (highest === -Infinity) return (x) => (x === Infinity ? 0 : x);
+  const top = highest + (undetected ? 1 : 0);
+  return (x) => (x === Infinity ? 0 : top - x);
+}
+
+/** Positions of the genes without missing values. */
+async function completeGenes(table) {
+  const checks = new Checks(table, false);
+  const parsed = table.genes.map((_, k) => k);
+  const incomplete = new Set();
+  const coded = new Map();
+  await scan(table, parsed, () => {}, (_, gene, number) => {
+    checks.see(number);
+    if (checks.isCode(number)) coded.set(number, (coded.get(number) ?? new Set()).add(gene));
+    const isNumber = Number.isFinite(number) || (table.options.invert && number === Infinity);
+    if (!isNumber) incomplete.add(gene);
+  });
+  for (const gene of coded.get(checks.code()) ?? []) incomplete.add(gene);
+  const complete = parsed.filter((gene) => !incomplete.has(gene));
+  if (!complete.length) {
+    throw new Error(`${table.file.name}: every gene has a missing value: fill them in`);
+  }
+  return complete;
+}
+
+/** Parse the values of some genes, and call `use` with sample, gene and number; refuse words. */
+async function scan(table, genes, progress, use) {
+  const { head, inside } = table;
+  const byRows = table.genesIn === "rows";
+  const positions = byRows ? inside.map((_, k) => k) : genes;
+  const words = new Map();
   await eachLine(table, progress, (line, number) => {
     if (line.length > head.header.length) refuseLong(table, number, line.length);
     for (const k of positions) {
-      const value = line.number(inside[k]);
-      if (value === undefined) addWord(into.words, inside[k], number, line.text(inside[k]));
-      else if (byRows) put(k, number, value);
-      else put(number, k, value);
+      let value = line.number(inside[k]);
+      if (value === undefined) {
+        const text = line.text(inside[k]);
+        if (!(table.options.invert && isUndetected(text))) {
+          addWord(words, inside[k], number, text);
+          continue;
+        }
+        value = Infinity;
+      }
+      if (byRows) use(k, number, value);
+      else use(number, k, value);
     }
   });
-  refuseWords(table, into.words, positions.map((k) => inside[k]));
-  refuseMissing(table, into.missing, chosen);
-  return into.values;
+  refuseWords(table, words, positions.map((k) => inside[k]));
 }
 
-function note(missing, gene, sample) {
-  if (!missing.has(gene)) missing.set(gene, new Set());
-  missing.get(gene).add(sample);
-}
+const UNDETECTED = ["undetermined", "undet", "undetected", "no ct", "nd"];
+const isUndetected = (text) => UNDETECTED.includes(text.trim().toLowerCase());
 
 function addWord(words, column, number, text) {
   if (!words.has(column)) words.set(column, { number, text, count: 0 });
   words.get(column).count++;
 }
 
-/** Calls a function with every line below the header, by its number, without parsing it. */
+/** Calls a function with every line of a gene or sample, by its number, without parsing it. */
 async function eachLine(table, progress, use) {
   const { head, file } = table;
+  const { separator, decimal, layout } = head;
   const starts = new Int32Array(head.header.length + 2);
-  let number = -2;
-  for await (const line of linesOf(file, (seen, all) => progress("reading values", seen, all))) {
-    number++;
-    if (number < 0) continue;
-    if (!line.length) {
-      number--;
-      continue;
-    }
+  let number = 0;
+  for await (const line of bodyLines(file, layout, (seen, all) => progress("reading values", seen, all))) {
+    if (!line.length) continue;
+    if (layout.noGenes !== null && someFields(line, separator, [0])[0].startsWith(layout.noGenes)) continue;
     if (line.includes(QUOTE)) {
-      const texts = fieldTexts(line, head.separator);
+      const texts = fieldTexts(line, separator);
       const text = (k) => texts[k] ?? "";
-      use({ length: texts.length, text, number: (k) => numberOf(text(k), head.decimal) }, number);
+      use({ length: texts.length, text, number: (k) => numberOf(text(k), decimal) }, number++);
       continue;
     }
-    const length = fieldStarts(line, head.separator, starts);
+    const length = fieldStarts(line, separator, starts);
     use(
       {
         length,
         text: (k) => (k < length ? new TextDecoder().decode(line.subarray(starts[k], starts[k + 1] - 1)) : ""),
-        number: (k) => (k < length ? parseNumber(line, starts[k], starts[k + 1] - 1, head.decimal) : NaN),
+        number: (k) => (k < length ? parseNumber(line, starts[k], starts[k + 1] - 1, decimal) : NaN),
       },
-      number,
+      number++,
     );
   }
 }
@@ -223,7 +352,7 @@ function refuseLong(table, number, length) {
   const n = table.head.header.length;
   throw new Error(
     `${table.file.name} cannot be read, it may be truncated or damaged: Error tokenizing data. C ` +
-      `error: Expected ${n} fields in line ${number + 2}, saw ${length} (copy or fetch it again)`,
+      `error: Expected ${n} fields in line ${number + 1}, saw ${length} (copy or fetch it again)`,
   );
 }
 
@@ -232,26 +361,14 @@ function refuseWords(table, words, columns) {
   if (column === undefined) return;
   const { number, text, count } = words.get(column);
   const { lines, header } = table.head;
-  const remedy =
-    count === lines.length
-      ? "if that column describes the lines, name it (annotations=, --annotations)"
-      : "correct it";
+  let remedy = "correct it";
+  if (isUndetected(text)) {
+    remedy = "if these are Ct values of qPCR, of which less is more, say so (invert=)";
+  } else if (count === lines.length) {
+    remedy = "if that column describes the lines, name it (annotations=)";
+  }
   throw new Error(
     `${table.file.name}: line ${quoted(lines[number])} (number ${number + 1} below the header), ` +
       `column ${quoted(header[column])} holds ${quoted(text)}, which is not a number: ${remedy}`,
-  );
-}
-
-function refuseMissing(table, missing, chosen) {
-  if (!missing.size) return;
-  const genes = chosen.filter((gene) => missing.has(gene));
-  const named = genes.map((gene) => `${table.genes[gene]} (${missing.get(gene).size})`);
-  const samples = new Set(genes.flatMap((gene) => [...missing.get(gene)]));
-  const first = table.samples[Math.min(...samples)];
-  throw new Error(
-    `${table.file.name}: ${named.length} of ${chosen.length} genes ${named.length === 1 ? "has" : "have"} ` +
-      `missing or infinite values, in ${samples.size} of ${table.samples.length} samples (first ` +
-      `${quoted(first)}): ${some(named, 20)}; fill them in, or leave these genes out ` +
-      "(drop_missing=True, --drop-missing-genes)",
   );
 }

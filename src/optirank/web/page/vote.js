@@ -45,7 +45,7 @@ export function probabilitiesOf(scores, calibration) {
 }
 
 /** The correlation of two rows; 0 where one is constant. */
-function correlation(a, b) {
+export function correlation(a, b) {
   const mean = (row) => row.reduce((sum, x) => sum + x, 0) / row.length;
   const [meanA, meanB] = [mean(a), mean(b)];
   let product = 0;
@@ -87,6 +87,14 @@ export function shiftOf(likeness, labels, levels) {
   if (!likeness.length) return 0;
   const middle = quantiles(levels, 0.5);
   return median(likeness.map((score, i) => middle[labels[i]] - score));
+}
+
+/** The median likeness, as a share of that of held-out samples of the same labels; null: unknown. */
+export function relativeLikeness(likeness, labels, levels) {
+  if (!likeness.length) return null;
+  const middle = quantiles(levels, 0.5);
+  const own = median(labels.map((label) => middle[label]));
+  return own > 0 ? median(likeness) / own : null;
 }
 
 /** Held-out accuracy of a panel with such a share of its genes missing; NaN if not measured. */

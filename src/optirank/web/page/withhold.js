@@ -2,18 +2,18 @@
 
 import { general, counted, percent } from "./text.js";
 import { forgivenShift, quantiles } from "./vote.js";
-import { cannotShow, heldOutReason, raisedReason } from "./words.js";
+import { cannotShow, heldOutReason, notChecked, notKept, raisedReason } from "./words.js";
 
 const FEW_GENES = 5; // outside the largest tie: below, a label rests on very little
 
 /**
  * The reason of each sample (0: the label is given; else a position in `reasons`), and notes.
  *
- * `query` has confidence, likeness, labels, shift and genesApart of all samples; `bound` is what
+ * `query` has confidence (of each sample, or of a tree one per level in `ways`), likeness, labels, shift and genesApart of all samples; `bound` is what
  * the model is over the file's genes; `options` has threshold, targetError and unknownRate.
  */
 export function withhold(query, bound, options, words) {
-  const reasons = ["", words.no_information, words.low_confidence, words.unknown];
+  const reasons = ["", words.no_information, words.low_confidence, words.unknown, words.not_kept, words.strict];
   const decision = {
     reasons,
     codes: new Uint8Array(query.confidence.length),
@@ -22,8 +22,15 @@ export function withhold(query, bound, options, words) {
     notes: [],
   };
   if (options.unknownRate !== null) withholdUnknown(decision, query, bound, options.unknownRate);
-  setThreshold(decision, query.confidence, bound, options, words);
-  if (decision.threshold !== null) withholdUnsure(decision, query.confidence);
+  const byLevel = query.ways !== null;
+  const confidence = byLevel ? query.ways.map((way) => way.confidence) : Array.from(query.confidence, (x) => [x]);
+  const target = setThreshold(decision, confidence, byLevel, bound, options, words);
+  if (byLevel && decision.threshold === null && options.targetError !== 1) {
+    decision.threshold = words.sure;
+    decision.thresholdReason = "labels of a tree are more probable than all others together";
+  }
+  if (decision.threshold !== null) withholdUnsure(decision, confidence, byLevel);
+  if (target !== null) withholdUntrusted(decision, target, query.trust);
   withholdTied(decision, query.genesApart);
   return decision;
 }
@@ -68,15 +75,16 @@ function withholdUnknown(decision, query, bound, rate) {
   );
 }
 
-function setThreshold(decision, confidence, bound, options, words) {
+/** The confidence below which labels are withheld; gives the target error it is to keep, or null. */
+function setThreshold(decision, confidence, byLevel, bound, options, words) {
   if (options.threshold !== null) {
     decision.threshold = options.threshold;
     decision.thresholdReason = `asked for a confidence of at least ${general(options.threshold)}`;
-    return;
+    return null;
   }
   const control = bound.panel.errorControl;
   const target = options.targetError ?? bound.trainedTarget;
-  if (target === null || target === 1) return; // 1: withhold none
+  if (target === null || target === 1) return null; // 1: withhold none
   if (!(target > 0 && target < 1)) {
     throw new Error(`target error ${target}: use a share between 0 and 1, such as 0.05`);
   }
@@ -99,7 +107,8 @@ function setThreshold(decision, confidence, bound, options, words) {
   decision.thresholdReason =
     decision.threshold > heldOut
       ? raisedReason(decision.threshold, target, heldOut)
-      : heldOutReason(heldOut, control, step, target, words.certainty);
+      : heldOutReason(heldOut, control, step, target, words.certainty, byLevel);
+  return target;
 }
 
 /** Tests from the most confident samples down, and stops at the first failure. */
@@ -111,34 +120,57 @@ function lastStepThatPasses(control, target) {
   return step > first ? step - 1 : null;
 }
 
-/** The threshold at which a query's own confidences expect the target error. */
+/**
+ * The threshold at which a query's own confidences expect the target error.
+ *
+ * A falling threshold gives labels one after another; of a tree, a finer label takes the place of the
+ * coarser one before it.
+ */
 function raiseThreshold(confidence, threshold, target) {
-  const given = confidence.filter((x) => x >= threshold).sort().reverse();
+  const nLevels = confidence[0].length;
+  const flat = confidence.flat();
+  const given = flat.map((_, k) => k).filter((k) => flat[k] >= threshold).sort((a, b) => flat[b] - flat[a] || a - b);
   if (!given.length) return threshold;
   let wrong = 0;
+  let labelled = 0;
   let last = -1;
-  given.forEach((x, k) => {
-    wrong += 1 - x;
-    const ends = k === given.length - 1 || given[k + 1] !== x; // equal ones stay together
-    if (ends && wrong / (k + 1) <= target) last = k;
+  given.forEach((k, step) => {
+    const isCoarsest = k % nLevels === 0;
+    wrong += 1 - flat[k] - (isCoarsest ? 0 : 1 - flat[k - 1]);
+    if (isCoarsest) labelled++;
+    const ends = step === given.length - 1 || flat[given[step + 1]] !== flat[k]; // equal ones stay together
+    if (ends && wrong / labelled <= target) last = step;
   });
   if (last < 0) return 1 + Number.EPSILON;
-  return last === given.length - 1 ? threshold : given[last];
+  return last === given.length - 1 ? threshold : flat[given[last]];
 }
 
-function withholdUnsure(decision, confidence) {
+function withholdUnsure(decision, confidence, byLevel) {
   let below = 0;
-  confidence.forEach((x, i) => {
-    if (!(x < decision.threshold)) return;
-    decision.codes[i] = 2;
-    below++;
+  let coarse = 0;
+  confidence.forEach((levels, i) => {
+    if (levels[0] < decision.threshold) {
+      decision.codes[i] = 2;
+      below++;
+    } else if (levels.at(-1) < decision.threshold) coarse++;
   });
   const n = confidence.length;
-  const what = below
-    ? `${below} of ${n} labels (${percent(below / n)}) are withheld`
-    : "no label is withheld";
+  let what = "no label is withheld";
+  if (below) what = `${below} of ${n} labels (${percent(below / n)}) are withheld`;
+  if (byLevel) what += `, ${coarse} (${percent(coarse / n)}) are coarser than a class`;
   decision.notes.push(`${what}: ${decision.thresholdReason}`);
 }
+
+/** Withhold all labels where the error cannot be kept; say where nobody knows. */
+function withholdUntrusted(decision, target, trust) {
+  if (trust.alarmed) {
+    decision.codes.fill(4);
+    decision.notes.push(notKept(target));
+  } else if (trust.agreement === null) decision.notes.push(notChecked(target));
+}
+
+/** Withhold all labels because of an alarm, where that was asked for. */
+export const withholdAll = (decision) => decision.codes.fill(5);
 
 function withholdTied(decision, genesApart) {
   let tied = 0;

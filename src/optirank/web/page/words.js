@@ -18,10 +18,10 @@ export function missingError(model, panel, match, lacking) {
   if (match.otherColumn) {
     const [column, found] = match.otherColumn;
     remedies[0] =
-      `name the column '${column}', which has ${found} of the ${size} genes (gene_column=, --gene-column)`;
+      `name the column '${column}', which has ${found} of the ${size} genes (gene_column=)`;
   }
-  if (droppable) remedies.push("leave these classes out (drop_classes=True, --drop-classes)");
-  if (present) remedies.push("train again on the genes that are present (--for, query=)");
+  if (droppable) remedies.push("leave these classes out (drop_classes=True)");
+  if (present) remedies.push("train again on the genes that are present (query=)");
   const error = new Error(`${what} Missing genes: ${some(missing)}. Please ${remedies.join(", or ")}.`);
   error.droppable = droppable;
   error.match = match;
@@ -57,6 +57,11 @@ export const costOf = (whole, without) =>
   `without so many of its genes the model's held-out accuracy was ${share(without, 1)}, with all ` +
   `of them ${share(whole, 1)}`;
 
+/** Says that the missing genes are those that matter. */
+export const weightNote = (genes, weight) =>
+  `the missing genes are ${share(genes, 0)} of the panel and have ${share(weight, 0)} of its weight: ` +
+  "labels are less certain, by more than held-out samples with genes missing at random tell";
+
 /** Why a panel of another size is used than the model's own. */
 export const whyOther = (size, present, lack, own) =>
   `the panel of ${size} genes on the model's path is used, of which ${present} are present: the ` +
@@ -69,11 +74,16 @@ export const leftOutNote = (names) =>
   `${some(names)}; their samples get the label of another class`;
 
 /** Says which threshold held-out samples ask for. */
-export const heldOutReason = (threshold, control, step, target, certainty) =>
-  `at a confidence of at least ${fixed(threshold, 3)}, ${share(control.kept[step], 1)} of the ` +
-  `${control.n_samples} held-out samples keep their label, and ${share(control.errors[step], 1)} ` +
-  `of these labels are wrong, classes counted equally (asked for: at most ${general(target, 3)}, ` +
-  `with ${share(certainty, 0)} confidence, on samples like these)`;
+export function heldOutReason(threshold, control, step, target, certainty, byLevel) {
+  const kept = byLevel ? "their finest label" : "their label";
+  const these = byLevel ? "all labels given, coarse and fine," : "these labels";
+  return (
+    `at a confidence of at least ${fixed(threshold, 3)}, ${share(control.kept[step], 1)} of the ` +
+    `${control.n_samples} held-out samples keep ${kept}, and ${share(control.errors[step], 1)} ` +
+    `of ${these} are wrong, classes counted equally (asked for: at most ${general(target, 3)}, ` +
+    `with ${share(certainty, 0)} confidence, on samples like these)`
+  );
+}
 
 /** Says that the query's own confidences ask for more. */
 export const raisedReason = (threshold, target, heldOut) =>
@@ -88,12 +98,15 @@ export const cannotShow = (target, control, certainty) =>
   `${share(Math.min(...control.bounds), 1)}, classes counted equally; of all, ` +
   `${share(control.errors.at(-1), 1)} are wrong. Allow a larger error, or train on more samples`;
 
-export const UNLIKE =
-  "these samples do not look like the training data (wrong tissue, wrong species, scrambled " +
-  "genes, or scaled values): their labels may all be wrong";
+/** Says that a target error cannot be kept on data unlike the training. */
+export const notKept = (target) =>
+  `an error of ${percent(target)} is an aim on data like the training, and these do not look like ` +
+  "it: all labels are withheld";
 
-export const ADAPT =
-  "learning from the query may help on another platform: --adapt (adapt=True)";
+/** Says that nobody knows whether a target error is kept. */
+export const notChecked = (target) =>
+  `an error of ${percent(target)} is an aim on data like the training: whether these are like it ` +
+  "cannot be checked by other genes";
 
 /** The word for a label that is withheld: one that no class is called. */
 export function withheldWord(classes) {

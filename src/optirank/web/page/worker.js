@@ -5,6 +5,7 @@ import { openHdf5 } from "./hdf5.js";
 import { readModel } from "./model.js";
 import { openTable } from "./tables.js";
 
+const TABLES = ["csv", "tsv", "txt", "tab", "gct", "sf", "results"];
 const PROGRESS = 100; // milliseconds between two reports
 let labels = null;
 
@@ -28,7 +29,7 @@ async function labelled({ file, model, tables, words, options }) {
   const fitted = readModel(model);
   const binary = isBinary(file.name);
   const source = binary
-    ? await openHdf5(file, options)
+    ? await openHdf5(file, fitted.genes, options)
     : await openTable(file, fitted.genes, options, progress);
   const result = await label(source, fitted, tables, words, options, progress);
   const about = { layers: source.layers ?? [], hasRaw: source.hasRaw ?? false, genesIn: source.genesIn };
@@ -38,17 +39,17 @@ async function labelled({ file, model, tables, words, options }) {
 /** Whether a file is HDF5 by its name; an error for a name of neither kind. */
 function isBinary(name) {
   const suffixes = name.toLowerCase().split(".").slice(1);
-  if (suffixes.slice(-2).some((suffix) => ["csv", "tsv", "txt", "tab"].includes(suffix))) return false;
+  if (suffixes.slice(-2).some((suffix) => TABLES.includes(suffix))) return false;
   if (!["h5ad", "h5"].includes(suffixes.at(-1))) {
     throw new Error(
-      `${name}: its name does not tell a format that this page reads (.csv, .tsv, .txt or .tab, also ` +
-        ".gz; .h5ad and .h5 of 10x): rename it, or save it as one of these; cells of a spreadsheet " +
+      `${name}: its name does not tell a format that this page reads (.csv, .tsv, .txt, .tab, .gct, .sf or ` +
+        ".results, also .gz; .h5ad and .h5 of 10x): rename it, or save it as one of these; cells of a spreadsheet " +
         "can be pasted",
     );
   }
   if (!globalThis.h5wasm) {
     throw new Error(
-      `${name}: this page reads tables (.csv, .tsv, .txt or .tab, also .gz); optirank export --h5ad ` +
+      `${name}: this page reads tables (.csv, .tsv, .txt, .tab, .gct, .sf or .results, also .gz); optirank export --h5ad ` +
         "makes one that reads .h5ad and .h5 too",
     );
   }
