@@ -74,7 +74,7 @@ peers: setup
 results: setup
 	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(TOOLS),--tools) $(if $(DATA),--data $(DATA))
 
-# Sets that no choice was made on, into results/independent.csv and docs/evidence.md. DATA=DIR: a
+# Sets that no choice was made on, into results/independent.csv and docs/comparison.md. DATA=DIR: a
 # folder of .h5ad sets; PAIRS=FILE: the CSV of pairs (DIR/pairs.csv by default). It needs the tools of
 # make peers (WITHOUT_TOOLS=1: without them). OUT=DIR: a trial, which the page does not show.
 independent: setup

@@ -2,9 +2,9 @@
 
     python docs/figures/take_screenshots.py
 
-Generated cells are labelled, a generated pair is trained on and evaluated, and a panel is designed
-on the imaging pair of the folder of data sets (OPTIRANK_DATA), in a temporary folder; parts of the
-pages are photographed into docs/figures.
+Real and generated cells are labelled, a generated pair is trained on and evaluated, and a panel is
+designed on the imaging pair, in a temporary folder; real sets are those of the folder of data sets
+(OPTIRANK_DATA). Parts of the pages are photographed into docs/figures.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
 BROWSER_TALL = 1420
 DARK_ONLY = "@media screen and (prefers-color-scheme: dark)"
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
+    "cells": ("cells.html", ("", "Label by label"), TALL),
     "labels": ("labels.html", ("", "Label by label"), TALL),
     "sample": ("sample.html", ("", "Why b cell"), TALL),
     "card": ("labels.html", ("Model card",), TALL),
@@ -46,7 +47,8 @@ def make_pages(folder: Path, data: Path) -> None:
     """Train and evaluate on the generated pair; design a panel on the imaging pair."""
     imaged = data / "gps_osmfish.h5ad"
     for command in (
-        "datasets example pair",
+        "example pair",
+        f"predict {data / 'xin_980g.h5ad'} --model pancreas-human -o cells.csv --report cells.html",
         "predict pair/islets.h5ad --model pancreas-human -o labels.csv --report labels.html",
         "train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank "
         "--report report.html",
@@ -54,7 +56,7 @@ def make_pages(folder: Path, data: Path) -> None:
         "predict sample.csv -m model.optirank --genes-in columns --annotations "
         "cell_type,dataset,platform -o sample-label.csv --report sample.html",
         f"design {data / 'gps_sc.h5ad'} --label cell_type --for {imaged} --genes 20 "
-        f"--query {imaged} -o panel.csv --report panel.html",
+        f"--test {imaged} -o panel.csv --report panel.html",
     ):
         if command.startswith("predict sample.csv"):
             lines = (folder / "pair" / "query.csv").read_text("utf-8").splitlines()

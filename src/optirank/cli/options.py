@@ -24,7 +24,7 @@ _alone: dict[str, Flag] = {}  # options that may stand without a value, by name
 def _with_values(words: Sequence[str]) -> list[str]:
     """The words of a command line, options that stand alone with what they mean."""
     spelled: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=False):
+    for word, following in zip(words, [*words[1:], ""], strict=False):  # no words: none
         flag = _alone.get(word)
         if flag is not None and following not in flag.choices:
             word = f"{word}={flag.alone}"
