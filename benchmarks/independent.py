@@ -319,7 +319,11 @@ def agreement_rows(
         for name in sets_of_kind:
             of_set = Query(kind, whole_set(data, name))
             add_agreement(rows, model, pair.train[0], of_set)
-    return rows["agreement"]
+    shift = "shift"  # of the likeness; that of the pair has this name here
+    return [
+        {key: value for key, value in row.items() if key != shift}
+        for row in rows["agreement"]
+    ]
 
 
 def queries_of_others(pairs: Sequence[BenchmarkTask]) -> dict[str, list[str]]:
