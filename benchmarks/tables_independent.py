@@ -76,16 +76,17 @@ def half_missing(parts: Parts) -> pd.Series:
 
 def agreement_auc(parts: Parts) -> pd.Series:
     """How well agreement tells queries of the problem from those of others, by
-    problem; a query that cannot be checked is between both.
+    problem, of those that can be checked.
     """
     rows = parts["agreement"]
     rows = rows[rows["kind"].isin(["right", "wrong"]) & (rows["size"] == 300)]
     by_problem = {}
     column = "tissue" if "tissue" in rows else "organ"  # of the sets at hand
     for problem, part in rows.groupby(column):
+        part = part.dropna(subset=["agreement"])
         if part["kind"].nunique() == 2:
-            agreement = part["agreement"].fillna(part["agreement"].median())
-            by_problem[problem] = roc_auc_score(part["kind"] == "right", agreement)
+            right = part["kind"] == "right"
+            by_problem[problem] = roc_auc_score(right, part["agreement"])
     return pd.Series(by_problem, dtype=float)
 
 
@@ -220,7 +221,7 @@ def parts_of(rows: pd.DataFrame) -> Parts:
     }
     product = parts["product"]
     adapted = product["adapted"].astype(str) == "True"
-    asked_for = product["asked_for"].astype(str)
+    asked_for = product["asked_for"].astype(str).str.removesuffix(".0")
     parts["product"] = product.assign(adapted=adapted, asked_for=asked_for)
     return parts
 

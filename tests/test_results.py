@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import sys
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 
 import pandas as pd
@@ -107,7 +107,8 @@ def test_cells_of_wide_tables_are_the_means_of_their_rows():
 
 
 def test_the_pairs_are_those_of_the_project():
-    table = pd.read_csv(files("optirank_lab.data").joinpath("pairs.csv").open())
+    with as_file(files("optirank_lab.data").joinpath("pairs.csv")) as path:
+        table = pd.read_csv(path)
     named = {
         f"{row.reference} to {row.query}": (row.problem, row.platform)
         for row in table.itertuples()

@@ -96,7 +96,7 @@ def same_record(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     assert set(ours) == set(theirs)
     for name, value in theirs.items():
         if isinstance(value, float):
-            assert abs(ours[name] - value) < 1e-7, name
+            assert abs(ours[name] - value) < 1e-7, (name, ours[name], value)
         elif name == "agreement_by_label":
             assert list(ours[name]) == list(value)
             np.testing.assert_allclose(list(ours[name].values()), list(value.values()))

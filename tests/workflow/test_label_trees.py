@@ -315,10 +315,5 @@ def test_tl_takes_columns_a_mapping_and_labels_apart(sets):
     assert apart.tree is None
 
 
-def test_the_page_of_the_browser_refuses_a_tree(model, tmp_path):
-    with pytest.raises(TypeError, match="tree of labels"):
-        model.to_html(tmp_path / "m.html")
-
-
 def test_labels_of_a_tree_have_no_threshold_of_their_own_with_a_flat_model(flat, sets):
     assert label_profiles(sets[1], flat).threshold is None
