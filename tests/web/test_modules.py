@@ -274,7 +274,7 @@ def test_tables_of_people_are_read_as_predict_reads_them(folder):
     entrez = [f"{name}|{k}" for k, name in enumerate(frame.columns)]
     frame.set_axis(entrez, axis=1).T.to_csv(folder / "entrez.csv")
     frame.add_prefix("GRCh38_").T.to_csv(folder / "genome.csv")
-    cycles = (36 - logs * 3).astype(object)
+    cycles = (36 - logs * 3).round(4).astype(object)
     cycles.iloc[0, :9] = "Undetermined"
     cycles.to_csv(folder / "ct.csv")
     windows = frame.rename(index={"sample 2": "Müller €"}).to_csv().encode("cp1252")
