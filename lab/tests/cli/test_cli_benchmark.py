@@ -291,7 +291,7 @@ def test_list_says_what_is_ready(sets):
         PAIR,
     ):
         assert name in done.stdout
-    assert "4 of 32 tasks are ready" in done.stdout
+    assert "4 of 40 tasks are ready" in done.stdout
     assert "optirank-lab datasets fetch tcga" in done.stdout
     own = benchmark("list", "--data", sets).stdout
     assert own.index(f"{FIRST} to {SECOND}") < own.index("Tasks of the paper")
