@@ -96,10 +96,14 @@ def hostile(query: anndata.AnnData) -> dict[str, anndata.AnnData]:
         "scrambled": dense.set_axis(rng.permutation(names), axis=1),
         "lower case": dense.set_axis([name.lower() for name in names], axis=1),
     }
-    return {name: anndata.AnnData(frame.astype("float32")) for name, frame in frames.items()}
+    return {
+        name: anndata.AnnData(frame.astype("float32")) for name, frame in frames.items()
+    }
 
 
-def record_pair(record: Record, data: Path, folder: Path, train: str, test: str) -> Path:
+def record_pair(
+    record: Record, data: Path, folder: Path, train: str, test: str
+) -> Path:
     """All routes of one pair; the file of its model."""
     reference, query = data / f"{train}.h5ad", data / f"{test}.h5ad"
     name = f"{train}>{test}"
@@ -115,12 +119,20 @@ def record_pair(record: Record, data: Path, folder: Path, train: str, test: str)
     adata, labelled = anndata.read_h5ad(reference), anndata.read_h5ad(query)
     shared = adata.var_names.intersection(labelled.var_names)
     chosen = adata[adata.obs["cell_type"].notna(), shared]
-    fitted = optirank.PanelClassifier(n_genes=20, n_jobs=2).fit(chosen.to_df(), chosen.obs["cell_type"].astype(str))
-    record.add(f"{name}: estimator", fitted.predict(labelled[:, shared].to_df()), fitted.decision_function(labelled[:, shared].to_df()))
+    fitted = optirank.PanelClassifier(n_genes=20, n_jobs=2).fit(
+        chosen.to_df(), chosen.obs["cell_type"].astype(str)
+    )
+    record.add(
+        f"{name}: estimator",
+        fitted.predict(labelled[:, shared].to_df()),
+        fitted.decision_function(labelled[:, shared].to_df()),
+    )
     loaded = optirank.load(model)
     frame = labelled.to_df()
     try:
-        record.add(f"{name}: loaded model", loaded.predict(frame), loaded.predict_proba(frame))
+        record.add(
+            f"{name}: loaded model", loaded.predict(frame), loaded.predict_proba(frame)
+        )
     except ValueError as error:
         record.add(f"{name}: loaded model", [type(error).__name__])
     labels = optirank.tl.annotate(labelled, loaded, verbose=False)
@@ -130,10 +142,17 @@ def record_pair(record: Record, data: Path, folder: Path, train: str, test: str)
     return model
 
 
-def record_formats(record: Record, data: Path, folder: Path, model: Path, test: str) -> None:
+def record_formats(
+    record: Record, data: Path, folder: Path, model: Path, test: str
+) -> None:
     """One query from every store, by command and by the workers of a cluster."""
     adata = anndata.read_h5ad(data / f"{test}.h5ad")
-    files = {"csv": folder / "q.csv", "zarr": folder / "q.zarr", "csc": folder / "csc.h5ad", "h5ad": folder / "q.h5ad"}
+    files = {
+        "csv": folder / "q.csv",
+        "zarr": folder / "q.zarr",
+        "csc": folder / "csc.h5ad",
+        "h5ad": folder / "q.h5ad",
+    }
     adata.to_df().to_csv(files["csv"])
     adata.write_zarr(files["zarr"])
     adata.write_h5ad(files["h5ad"])
@@ -143,28 +162,57 @@ def record_formats(record: Record, data: Path, folder: Path, model: Path, test: 
     for kind, path in files.items():
         extra = ["--genes-in", "columns"] if kind == "csv" else []
         out = folder / "labels.csv"
-        record.add_table(f"from {kind}", out, command("predict", path, "-m", model, *extra, "-o", out, "--force"))
+        record.add_table(
+            f"from {kind}",
+            out,
+            command("predict", path, "-m", model, *extra, "-o", out, "--force"),
+        )
     out = folder / "labelled.h5ad"
     command("predict", files["h5ad"], "-m", model, "-o", out, "--force")
     obs = anndata.read_h5ad(out).obs
     record.add("into h5ad", obs["optirank"], obs["optirank_confidence"])
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
         out = folder / "labels.csv"
         address = ["--dask", cluster.scheduler_address]
-        record.add_table("on a cluster", out, command("predict", files["zarr"], "-m", model, *address, "-o", out, "--force"))
+        record.add_table(
+            "on a cluster",
+            out,
+            command(
+                "predict", files["zarr"], "-m", model, *address, "-o", out, "--force"
+            ),
+        )
         again = folder / "again.optirank"
-        code = command("train", files["zarr"], "--label", "cell_type", *address, "-o", again, "--force")
+        code = command(
+            "train",
+            files["zarr"],
+            "--label",
+            "cell_type",
+            *address,
+            "-o",
+            again,
+            "--force",
+        )
         here = folder / "here.optirank"
-        code += command("train", files["zarr"], "--label", "cell_type", "-o", here, "--force")
-        same = code == 0 and optirank.load(again).export().equals(optirank.load(here).export())
+        code += command(
+            "train", files["zarr"], "--label", "cell_type", "-o", here, "--force"
+        )
+        same = code == 0 and optirank.load(again).export().equals(
+            optirank.load(here).export()
+        )
         record.add("training on a cluster is that of one process", [same])
     for name, odd in hostile(adata).items():
         path = folder / "odd.h5ad"
         odd.write_h5ad(path)
         out = folder / "labels.csv"
-        record.add_table(f"hostile: {name}", out, command("predict", path, "-m", model, "-o", out, "--force"))
+        record.add_table(
+            f"hostile: {name}",
+            out,
+            command("predict", path, "-m", model, "-o", out, "--force"),
+        )
 
 
 def record_trees(record: Record, data: Path, folder: Path) -> None:
@@ -173,15 +221,38 @@ def record_trees(record: Record, data: Path, folder: Path) -> None:
     fine = adata.obs["cell_type"].astype(str)
     myeloid = fine.str.contains("mono", case=False)
     adata.obs["coarse"] = np.where(myeloid, "myeloid", "lymphoid")
-    path, model, out = folder / "tree.h5ad", folder / "tree.optirank", folder / "labels.csv"
+    path, model, out = (
+        folder / "tree.h5ad",
+        folder / "tree.optirank",
+        folder / "labels.csv",
+    )
     adata.write_h5ad(path)
-    command("train", path, "--label", "coarse,cell_type", "--genes", "20", "-o", model, "--force")
+    command(
+        "train",
+        path,
+        "--label",
+        "coarse,cell_type",
+        "--genes",
+        "20",
+        "-o",
+        model,
+        "--force",
+    )
     query = data / "kang_pbmc_stim.h5ad"
-    for what, options in (("plain", []), ("levels", ["--levels", "--target-error", "0.1"])):
-        record.add_table(f"tree: {what}", out, command("predict", query, "-m", model, *options, "-o", out, "--force"))
+    for what, options in (
+        ("plain", []),
+        ("levels", ["--levels", "--target-error", "0.1"]),
+    ):
+        record.add_table(
+            f"tree: {what}",
+            out,
+            command("predict", query, "-m", model, *options, "-o", out, "--force"),
+        )
+    reference, query = data / "nki_er.h5ad", data / "vdx_er.h5ad"
+    words = ["--label", "cell_type", "--for", query, "-o", model, "--force"]
     for method in ("optirank", "rank-lr"):
-        command("train", data / "nki_er.h5ad", "--label", "cell_type", "--method", method, "-o", model, "--force")
-        code = command("predict", data / "vdx_er.h5ad", "-m", model, "-o", out, "--force")
+        command("train", reference, "--method", method, *words)
+        code = command("predict", query, "-m", model, "-o", out, "--force")
         record.add_table(f"method {method}", out, code)
 
 
@@ -197,10 +268,17 @@ def compare(record: Record, other: Path, tolerance: float) -> int:
         numbers = before[f"numbers {route}"]
         apart = np.inf
         if numbers.shape == record.numbers[route].shape:
-            apart = float(np.nanmax(np.abs(numbers - record.numbers[route]), initial=0.0))
+            apart = float(
+                np.nanmax(np.abs(numbers - record.numbers[route]), initial=0.0)
+            )
         if not same or apart > tolerance:
             n_different += 1
-            print("DIFFERENT", route, "labels equal" if same else "OTHER LABELS", f"numbers within {apart:.2g}")
+            print(
+                "DIFFERENT",
+                route,
+                "labels equal" if same else "OTHER LABELS",
+                f"numbers within {apart:.2g}",
+            )
     print(f"{len(record.texts)} routes, {n_different} differ")
     return n_different
 
