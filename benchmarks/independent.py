@@ -49,7 +49,15 @@ import pandas as pd
 import study_product
 from known_samples import known_sets, why_known
 from panel_pairs import drawn, missing_rows, panels
-from studies import Rows, option_parser, rows_of_pairs, trained
+from studies import (
+    ROOT,
+    Rows,
+    commit_of,
+    header,
+    option_parser,
+    rows_of_pairs,
+    trained,
+)
 from study_agreement import N_WRONG, Query, whole_set
 from study_agreement import add as add_agreement
 from tables import RESULTS
@@ -65,12 +73,10 @@ from optirank_lab.benchmark.sets import Set
 from optirank_lab.benchmark.statistics import FEWEST_VALUES
 from optirank_lab.benchmark.tasks import BenchmarkTask
 
-ROOT = Path(__file__).resolve().parent.parent
 NAME = "independent.csv"
 UNFINISHED = "independent-unfinished.csv"
 TRIALS = "independent-trials.csv"
 STUDIES = ("reference_study", "query_study")
-FROZEN = ("src", "lab", "benchmarks", "pyproject.toml")
 PAIR = "pair"  # the part of rows that say what a pair consists of
 
 
@@ -202,17 +208,6 @@ def problems_of_the_run(
         )
 
 
-def commit_of(folder: Path) -> tuple[str, list[str]]:
-    """The commit that is run, "" where it is not known, and files that differ."""
-
-    def output(*command: str) -> str:
-        git = ["git", "-C", str(folder), *command]
-        return subprocess.run(git, capture_output=True, text=True).stdout
-
-    changed = output("status", "--porcelain", "--", *FROZEN).splitlines()
-    return output("rev-parse", "HEAD").strip(), [line[3:] for line in changed]
-
-
 def write_rows(
     pairs: Sequence[BenchmarkTask],
     table: pd.DataFrame,
@@ -222,7 +217,7 @@ def write_rows(
     """Measure every pair that is not finished yet, and write the result."""
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / UNFINISHED
-    header, rows = rows_so_far(path, header_of(args), table)
+    first, rows = rows_so_far(path, header_of(args), table)
     finished = {*rows["pair"][rows["part"] != PAIR]}
     waiting = [pair for pair in pairs if pair.name not in finished]
     study = partial(
@@ -236,7 +231,7 @@ def write_rows(
         for tables in rows_of_pairs(study, waiting, args):
             parts = [as_text(of_part, part) for part, of_part in tables.items()]
             rows = pd.concat([rows, *parts], ignore_index=True)
-            write_text(path, header + rows.to_csv(index=False))
+            write_text(path, first + rows.to_csv(index=False))
             n_finished += 1
             print(f"\r{n_finished} of {len(pairs)} pairs", end="", file=sys.stderr)
     except KeyboardInterrupt:
@@ -249,13 +244,11 @@ def write_rows(
 
 
 def header_of(args: argparse.Namespace) -> str:
-    """The line above the rows: command, commit, versions and date."""
-    commit, changed = commit_of(ROOT)
+    """The line above the rows: command, commit, data, versions and date."""
     command = "python benchmarks/independent.py"
     command += " --quick" if args.quick else ""
     command += " --without-tools" if args.without_tools else ""
-    state = " with changes" if changed else ""
-    return curve.header(f"{command} (commit {commit or 'unknown'}{state})")
+    return header(command, args.data)
 
 
 def rows_so_far(

@@ -114,9 +114,10 @@ def main() -> None:
     if not options.names or options.results is not None:
         folder = options.results or ROOT / "results"
         folder.mkdir(parents=True, exist_ok=True)
+        first = header("python benchmarks/make_models.py", options.data)
         for name, parts in tables.items():
             text = pd.concat(parts).to_csv(index=False, float_format="%.6g")
-            write_text(folder / f"{name}.csv", header() + text)
+            write_text(folder / f"{name}.csv", first + text)
 
 
 def ship(name: str, candidate: Candidate, folder: Path) -> int:

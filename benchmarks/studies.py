@@ -9,6 +9,8 @@ and ``--quick`` (the first pair of each problem, or one seed).
 from __future__ import annotations
 
 import argparse
+import hashlib
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -40,8 +42,10 @@ if TYPE_CHECKING:
     from optirank_lab.benchmark.tasks import BenchmarkTask
 
 __all__ = [
+    "ROOT",
     "Rows",
     "collect",
+    "commit_of",
     "dense",
     "header",
     "labelled",
@@ -52,8 +56,11 @@ __all__ = [
     "profiles_of",
     "rows_of_pairs",
     "trained",
+    "write_tables",
 ]
 
+ROOT = Path(__file__).resolve().parent.parent
+CODE = ("src", "lab", "benchmarks", "pyproject.toml")
 Rows = dict[str, list[dict]]  # of each CSV, by its name
 PairStudy = Callable[["BenchmarkTask", "Set", "Set"], Rows]
 
@@ -141,20 +148,44 @@ def collect(
         end = "\n" if number == total else ""
         print(f"\r{number} of {total}", end=end, file=sys.stderr, flush=True)
     tables = {name: pd.DataFrame(rows) for name, rows in gathered.items()}
-    args.out.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        path = args.out / f"{name}.csv"
-        write_text(
-            path, header(args.quick) + table.to_csv(index=False, float_format="%.6g")
-        )
-        print(path)
+    write_tables(tables, args)
     return tables
 
 
-def header(quick: bool = False) -> str:
-    """The line above a table: how it was made."""
-    name = Path(sys.argv[0]).name
-    return curve.header(f"python benchmarks/{name}{' --quick' if quick else ''}")
+def write_tables(tables: dict[str, pd.DataFrame], args: argparse.Namespace) -> None:
+    """Write one CSV per name, with the line that says how it was made."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    command = f"python benchmarks/{Path(sys.argv[0]).name}"
+    first = header(f"{command} --quick" if args.quick else command, args.data)
+    for name, table in tables.items():
+        path = args.out / f"{name}.csv"
+        write_text(path, first + table.to_csv(index=False, float_format="%.6g"))
+        print(path)
+
+
+def header(command: str, data: Path) -> str:
+    """The line above a table: the command, the commit, a checksum of the folder of
+    sets, versions and the date.
+    """
+    commit, changed = commit_of(ROOT)
+    state = " with changes" if changed else ""
+    sets = sorted(data.glob("*.h5ad"))
+    digest = hashlib.sha256()
+    for path in sets:
+        digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    made_of = f"data {digest.hexdigest()[:12]} of {len(sets)} sets"
+    return curve.header(f"{command} (commit {commit or 'unknown'}{state}, {made_of})")
+
+
+def commit_of(folder: Path) -> tuple[str, list[str]]:
+    """The commit that is run, "" where it is not known, and files that differ."""
+
+    def output(*command: str) -> str:
+        git = ["git", "-C", str(folder), *command]
+        return subprocess.run(git, capture_output=True, text=True).stdout
+
+    changed = output("status", "--porcelain", "--", *CODE).splitlines()
+    return output("rev-parse", "HEAD").strip(), [line[3:] for line in changed]
 
 
 def trained(

@@ -4,33 +4,36 @@
 
 `optirank-lab benchmark run paper` as a study: each class against the rest, the 1000
 genes of SingleCellNet's choice, the paper's grid of 250 settings, its splits, its
-classifiers, and settings by its rule of one standard error (with --quick a part of the
-grid, 200 genes and three splits; with --tasks some stand-ins only). Each unit is stored in OUT/paper-units as soon as it
-is done, and the same command goes on from there. Written to
+classifiers, and settings by its rule of one standard error (with --quick some
+stand-ins, a part of the grid, 200 genes and three splits). Units are stored in
+OUT/paper-units until the tables are written, and the same command goes on from there.
+Written to
 
 paper_stand_ins.csv   the test score, genes and seconds of each classifier on each
                       problem and split, at the setting chosen
 paper_seconds.csv     CPU seconds of one fit of that setting on its own, on a task of
-                      about the size of the paper's
+                      about the size of the paper's (not with --quick)
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pandas as pd
-from studies import collect, options
+from studies import options, write_tables
 
 from optirank._util.workers import one_blas_thread
 from optirank_lab.benchmark import engine, results
 from optirank_lab.benchmark.classifiers import BINARY, PAPER_CLASSIFIERS, get
 from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks, make_problem
-from optirank_lab.benchmark.tasks import built_in, choose, paper_tasks
+from optirank_lab.benchmark.tasks import built_in, paper_tasks
 from optirank_lab.benchmark.work import fit_grid
 
 COLUMNS = [
@@ -53,43 +56,42 @@ TIMED = "baron_h1-segerstolpe_1000g"
 
 
 def main() -> None:
-    args = options(__doc__, add_tasks)
+    args = options(__doc__)
     source = RealTasks(args.data.resolve(), built_in())
-    scores = run(source, args)
+    units = args.out / "paper-units"
+    scores = run(source, results.Storage(units), args)
     stands_for = {task.name: task.stands_for for task in source.tasks}
     rows = scores[COLUMNS].assign(stands_for=scores["task"].map(stands_for))
-    seconds = [*timed(source, scores[scores["task"] == TIMED])]
-    parts = {"paper_stand_ins": rows.to_dict("records")}
-    if seconds:
-        parts["paper_seconds"] = seconds
-    tables = collect([parts], args, 1)
+    tables = {"paper_stand_ins": rows}
+    of_timed = scores[scores["task"] == TIMED]
+    if len(of_timed):
+        tables["paper_seconds"] = pd.DataFrame(timed(source, of_timed))
+    write_tables(tables, args)
+    shutil.rmtree(units)
     keys = ["task", "scenario", "classifier"]
-    means = tables["paper_stand_ins"].groupby(keys, sort=False)["test"].mean()
+    means = rows.groupby(keys, sort=False)["test"].mean()
     print(means.unstack().round(3).to_string())
 
 
-def add_tasks(parser: argparse.ArgumentParser) -> None:
-    """The option of this study."""
-    parser.add_argument("--tasks", default="", help="some stand-ins, comma-separated")
-
-
-def run(source: RealTasks, args: argparse.Namespace) -> pd.DataFrame:
+def run(
+    source: RealTasks, storage: results.Storage, args: argparse.Namespace
+) -> pd.DataFrame:
     """The scores of all stand-ins whose data are there, at the settings chosen."""
-    tasks = tuple(task for task in paper_tasks() if task.stands_for)
-    if args.tasks:
-        tasks = choose(tasks, args.tasks.split(","))
+    tasks = tuple(
+        task
+        for task in paper_tasks()
+        if task.stands_for and (task.quick or not args.quick)
+    )
     profile = QUICK if args.quick else PAPER
-    storage = results.Storage(args.out / "paper-units")
     chosen = {BINARY: [*PAPER_CLASSIFIERS]}
     plan = engine.plan_real(source, tasks, chosen, profile, storage, named=False)
     for name, reason in (plan.problems | plan.missing).items():
         print(f"{name} cannot be run: {reason}", file=sys.stderr)
-    n_done = 0
+    finished = count(1)
 
     def show(*_: object) -> None:
-        nonlocal n_done
-        n_done += 1
-        print(f"\r{n_done} of {len(plan.units)} units", end="", file=sys.stderr)
+        text = f"\r{next(finished)} of {len(plan.units)} units"
+        print(text, end="", file=sys.stderr, flush=True)
 
     with storage.open(profile, source.seed):
         work = engine.Work(source, profile)
@@ -105,8 +107,6 @@ def timed(source: RealTasks, scores: pd.DataFrame) -> Iterator[dict]:
 
     Ranks, sorting and the choice of genes that a classifier makes are a part of it.
     """
-    if scores.empty:
-        return
     (design,) = source.designs(TIMED)
     splits = {split.index: split for split in design.splits}
     for row in scores.to_dict("records"):
