@@ -31,6 +31,7 @@ ALL = {
     "make_models",
     "make_ontology",
     "make_peers",
+    "record_routes",
 }  # run the others, or write elsewhere
 STUDIES = sorted(
     path.stem for path in FOLDER.glob("*.py") if "from studies" in path.read_text()
