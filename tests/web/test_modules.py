@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from web_cases import (
     MODELS,
@@ -22,7 +23,7 @@ from web_cases import (
 )
 
 from example_model import telling_model, telling_pair
-from optirank.io.homologs import ensembl_ids_of, homolog_table
+from optirank.io.homologs import ensembl_ids_of, ensembl_symbols, homolog_table
 from optirank.model import load
 from optirank.web.model_data import (
     WORDS,
@@ -193,6 +194,27 @@ def test_names_of_genes_are_found_as_predict_finds_them(folder):
     assert any("between mouse and human" in note for note in said[1].notes)
     assert "another case only" in said[2].error
     assert any("counts are summed" in note for note in said[5].notes)
+
+
+def test_a_mouse_gene_named_like_another_human_one_is_not_taken_for_it(folder):
+    model = load("blood-human")
+    pairs = [line.split("\t") for line in homolog_table().read_text().splitlines()]
+    mouse = {human: name for name, human in pairs}
+    frame = cells(model)
+    others = [name for name in model.further.genes if name not in frame]
+    assert "FYB" in model.further.genes  # the table has Fyb as FYB1
+    values = np.random.default_rng(0).poisson(3, (len(frame), len(others)))
+    frame = frame.join(pd.DataFrame(values, frame.index, others))
+    names = [mouse.get(name, name.capitalize()) for name in frame.columns]
+    ids = {symbol: key for key, symbol in ensembl_symbols().items() if "MUS" in key}
+    frame.set_axis(names, axis=1).to_csv(folder / "mouse.csv")
+    ids = [ids.get(name, name) for name in names]
+    frame.set_axis(ids, axis=1).to_csv(folder / "ids.csv")
+    columns = {"genes_in": "columns"}
+    for said in agree(
+        model, [(folder / "mouse.csv", columns), (folder / "ids.csv", columns)]
+    ):
+        assert said.record["agreement"] is not None
 
 
 def test_the_genes_that_matter_are_said_to_be_missing(folder):
@@ -498,8 +520,6 @@ def test_names_of_the_modules_do_not_collide():
 
 
 def test_a_model_with_reference_sets_is_refused_in_clear_words():
-    import pandas as pd
-
     from optirank import OptirankClassifier
     from optirank.model import Model
 

@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,23 +133,26 @@ def _bytes(values: np.ndarray, kind: str) -> str:
 def gene_tables(models: Sequence[Model]) -> dict[str, Any]:
     """Symbols by Ensembl id, and homologs, as far as these models need them.
 
-    ``symbols`` has a line per id, see ``readSymbols`` of ``page/names.js``: all ids, so
-    that the page counts them as the command does, but few symbols.
+    A gene in another case is needed too: ``Fyb``, whose homolog is ``FYB1``, is not the
+    ``FYB`` of a model. ``symbols`` has a line per id, see ``readSymbols`` of
+    ``page/names.js``: all ids, so that the page counts them as the command does, but
+    few symbols.
     """
-    known = {gene for model in models for gene in model.path_genes}
+    known = {gene.casefold() for model in models for gene in model.path_genes}
     for model in models:
         if model.further is not None:
-            known.update(model.further.genes.tolist())
+            known.update(map(str.casefold, model.further.genes.tolist()))
     lines = homolog_table().read_text("utf-8").splitlines()
     pairs = [line.split("\t") for line in lines]
-    pairs = [pair for pair in pairs if known.intersection(pair)]
-    wanted = known.union(*pairs) if pairs else known
+    pairs = [pair for pair in pairs if known.intersection(map(str.casefold, pair))]
+    wanted = known.union(*(map(str.casefold, pair) for pair in pairs))
     return {"symbols": _packed_symbols(wanted), "homologs": pairs}
 
 
-def _packed_symbols(wanted: Iterable[str]) -> str:
+def _packed_symbols(wanted: Collection[str]) -> str:
+    """``wanted`` are names in lower case."""
     symbols = ensembl_symbols()
-    by_id = any(gene in symbols for gene in wanted)  # a model of Ensembl ids
+    by_id = any(gene.upper() in symbols for gene in wanted)  # a model of Ensembl ids
     counts = Counter(symbols.values())
     lines = []
     for prefix in ("ENSG", "ENSMUSG"):
@@ -158,7 +161,7 @@ def _packed_symbols(wanted: Iterable[str]) -> str:
         for key in sorted(key for key in symbols if key.startswith(prefix)):
             number = int(key.removeprefix(prefix))
             symbol = symbols[key]
-            needed = by_id or counts[symbol] > 1 or symbol in wanted
+            needed = by_id or counts[symbol] > 1 or symbol.casefold() in wanted
             lines.append(f"{number - last:x}" + f" {symbol}" * needed)
             last = number
     return "\n".join(lines)
