@@ -271,6 +271,23 @@ def test_cycles_are_inverted_and_the_undetermined_ones_are_lowest(tmp_path):
     assert "are inverted" in notes_of_file(path, genes_in="columns", invert=True)
 
 
+def test_equal_texts_are_equal_numbers_also_in_columns_with_words(tmp_path):
+    texts = [repr(x) for x in np.random.default_rng(0).normal(25, 3, 200).tolist()]
+    header = ",".join(f"A{k},B{k}" for k in range(len(texts)))
+    same = ",".join(f"{text},{text}" for text in texts)
+    words = ",".join("Undetermined,9" for _ in texts)  # A is text, B are numbers
+    path = written(tmp_path, "t.csv", f"s,{header}\nx,{same}\ny,{words}\n")
+    options = {"genes_in": "columns", "invert": True, "any_scale": True}
+    values = read_expression(path, **options).X[0]
+    np.testing.assert_array_equal(values[::2], values[1::2])
+
+
+def test_decimal_commas_are_read_in_columns_with_words(tmp_path):
+    path = written(tmp_path, "t.csv", "s;A;B\nx;20,5;22\ny;Undetermined;21,25\n")
+    read = read_expression(path, genes_in="columns", invert=True)
+    np.testing.assert_array_equal(read.X, [[2.5, 1], [0, 1.75]])
+
+
 def test_values_that_may_be_cycles_are_pointed_out(tmp_path, caplog):
     values = np.random.default_rng(0).normal(26, 4, (8, 12)).clip(12, 40).round(2)
     frame = pd.DataFrame(values, columns=[f"G{k}" for k in range(12)])

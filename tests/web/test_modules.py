@@ -23,6 +23,7 @@ from web_cases import (
 )
 
 from example_model import telling_model, telling_pair
+from optirank.datasets import read_expression
 from optirank.io.homologs import ensembl_ids_of, ensembl_symbols, homolog_table
 from optirank.model import load
 from optirank.web.model_data import (
@@ -296,7 +297,7 @@ def test_tables_of_people_are_read_as_predict_reads_them(folder):
     entrez = [f"{name}|{k}" for k, name in enumerate(frame.columns)]
     frame.set_axis(entrez, axis=1).T.to_csv(folder / "entrez.csv")
     frame.add_prefix("GRCh38_").T.to_csv(folder / "genome.csv")
-    cycles = (36 - logs * 3).round(4).astype(object)
+    cycles = (36 - logs * 3).astype(object)
     cycles.iloc[0, :9] = "Undetermined"
     cycles.to_csv(folder / "ct.csv")
     windows = frame.rename(index={"sample 2": "Müller €"}).to_csv().encode("cp1252")
@@ -330,6 +331,39 @@ def test_tables_of_people_are_read_as_predict_reads_them(folder):
     assert "Undetermined" in said[6].error
     assert "Müller €".encode() in said[8].csv
     assert any("without their Entrez" in note for note in said[4].notes)
+
+
+def test_a_number_has_the_same_bits_however_it_is_written(folder):
+    model = load("blood-human")
+    genes = list(model.genes)
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(20, 4, (2, len(genes))).clip(6)
+    # The same number in columns with and without words is a tie
+    numbers[0, :40] = np.repeat(numbers[0, :20], 2)
+    written = pd.DataFrame(numbers, ["a", "b"], genes).astype(str)
+    spellings = ["7.", ".5e1", "+8.25", " 9.1 ", "1.25E+1", "1e-400", "-0", "4e-7"]
+    long = ["13.00000000000000000000000001", "12345678901234567890", "0." + "3" * 40]
+    written.iloc[0, 40 : 40 + len(spellings + long)] = spellings + long
+    written.to_csv(folder / "plain.csv")
+    written.iloc[1, ::2] = "Undetermined"
+    written.to_csv(folder / "words.csv")
+    written.replace(r"\.", ",", regex=True).to_csv(folder / "comma.txt", sep=";")
+    names = ["plain.csv", "words.csv", "comma.txt"]
+    asked = [{"genes_in": "columns", "any_scale": True} for _ in names]
+    for options in asked[1:]:
+        options["invert"] = True
+    tasks = [
+        (folder / name, options) for name, options in zip(names, asked, strict=True)
+    ]
+    agree(model, tasks)
+    for (path, options), ours in zip(tasks, run(model, tasks), strict=True):
+        theirs = read_expression(path, **options).to_df().iloc[0]
+        found = {
+            one["gene"]: one["value"]
+            for one in ours["explained"]["classes"][0]["genes"]
+        }
+        assert found == {gene: theirs[gene] for gene in found}
+        assert len(found) > 90
 
 
 def test_files_without_a_table_are_refused_in_the_same_words(folder):

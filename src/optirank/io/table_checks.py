@@ -55,12 +55,14 @@ def numbers_of(
     header: list[str],
     path: Path,
     *,
+    decimal: str = ".",
     cycles: bool = False,
 ) -> np.ndarray:
     """The columns as numbers, NaN where a value is missing; words are refused.
 
     ``frame`` has the names of the lines in column 0; its columns are positions in
-    ``header``. With ``cycles`` the values are Ct of qPCR, where "Undetermined" is
+    ``header``. Columns that a missing value has left as text are written with
+    ``decimal``. With ``cycles`` the values are Ct of qPCR, where "Undetermined" is
     infinite.
     """
     import pandas as pd
@@ -72,10 +74,14 @@ def numbers_of(
         text = frame[k].astype(str).str.strip()
         if cycles:
             text = text.where(~text.str.lower().isin(_UNDETECTED), "inf")
-        parsed[k] = pd.to_numeric(text, errors="coerce")
-        wrong = (parsed[k].isna() & ~text.str.lower().isin(_MISSING)).to_numpy()
+        if decimal != ".":
+            text = text.str.replace(decimal, ".", regex=False)
+        is_word = pd.to_numeric(text, errors="coerce").isna()
+        wrong = (is_word & ~text.str.lower().isin(_MISSING)).to_numpy()
         if wrong.any():
             _refuse_words(frame, k, wrong, header, path)
+        # Not pandas' numbers, whose last bit may differ from those of other columns
+        parsed[k] = text.where(~is_word, "nan").astype(float)
     if not parsed:
         return frame[columns].to_numpy()
     values = [parsed.get(k, frame[k]) for k in columns]

@@ -36,6 +36,7 @@ class Table(Protocol):
     """A table of a file: the names of its columns, and some of these when asked for."""
 
     path: Path
+    decimal: str  # between the whole and the rest of a number
 
     @property
     def header(self) -> list[str]:
@@ -212,6 +213,7 @@ class ParquetTable:
     header: list[str]
     lines: np.ndarray
     layout: Layout = field(default_factory=Layout)
+    decimal: str = "."
 
     @classmethod
     def open(cls, path: Path) -> ParquetTable:

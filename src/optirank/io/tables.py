@@ -254,7 +254,12 @@ class TableMatrix:
         frame = table.read([0, *chosen])
         invert = self._options.invert
         values = table_checks.numbers_of(
-            frame, chosen, table.header, table.path, cycles=invert
+            frame,
+            chosen,
+            table.header,
+            table.path,
+            decimal=table.decimal,
+            cycles=invert,
         )
         if in_rows:
             values = values[positions].T
