@@ -76,12 +76,12 @@ def numbers_of(
             text = text.where(~text.str.lower().isin(_UNDETECTED), "inf")
         if decimal != ".":
             text = text.str.replace(decimal, ".", regex=False)
-        is_word = pd.to_numeric(text, errors="coerce").isna()
-        wrong = (is_word & ~text.str.lower().isin(_MISSING)).to_numpy()
+        is_number = pd.Series(pd.to_numeric(text, errors="coerce")).notna()
+        wrong = ~(is_number | text.str.lower().isin(_MISSING)).to_numpy()
         if wrong.any():
             _refuse_words(frame, k, wrong, header, path)
         # Not pandas' numbers, whose last bit may differ from those of other columns
-        parsed[k] = text.where(~is_word, "nan").astype(float)
+        parsed[k] = text.where(is_number, "nan").astype(float)
     if not parsed:
         return frame[columns].to_numpy()
     values = [parsed.get(k, frame[k]) for k in columns]
