@@ -255,7 +255,7 @@ def label(
     atlas: Path, model: Path, out: Path, address: str | None, progress: object = None
 ) -> tuple[float, str]:
     """Cells per second between the first result and the last, and a checksum."""
-    from optirank.workflow.predict import predict_file
+    from optirank.workflow.label_files import predict_file
 
     marks: list[tuple[float, int]] = []
 

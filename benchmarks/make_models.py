@@ -51,8 +51,8 @@ from optirank.io.reading import read_expression
 from optirank.model import Tree
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.workflow.predict import PredictOptions, label_profiles
+from optirank.workflow.preparation import MIN_CLASS
 from optirank.workflow.train import TrainingOptions, TrainingResult, class_counts, train
-from optirank.workflow.usable import MIN_CLASS
 from optirank_lab.data.profiles import changed, merged_genes
 from optirank_lab.data.registry import data_folder, find_entry
 

@@ -26,9 +26,10 @@ from example_model import (
 from optirank.datasets import DataError
 from optirank.io.reading import profiles_of
 from optirank.model import MissingGenesError, save
+from optirank.workflow.label_files import predict_file
 from optirank.workflow.labels import FURTHER
 from optirank.workflow.options import DesignOptions, PredictOptions, TrainingOptions
-from optirank.workflow.predict import label_profiles, predict_file
+from optirank.workflow.predict import label_profiles
 
 
 @pytest.fixture

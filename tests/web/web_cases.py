@@ -12,9 +12,8 @@ import pandas as pd
 
 from optirank.model import Model
 from optirank.model.tree import Terms, Tree
-from optirank.workflow.label_files import plain_record
+from optirank.workflow.label_files import plain_record, predict_file
 from optirank.workflow.options import PredictOptions
-from optirank.workflow.predict import predict_file
 
 MODELS = (
     "blood-human",

@@ -53,7 +53,8 @@ from optirank.io.reading import (
 from optirank.io.runs import ChangedFileError, Parts, parts_folder
 from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
-from optirank.workflow.predict import label_profiles, predict_file
+from optirank.workflow.label_files import predict_file
+from optirank.workflow.predict import label_profiles
 from optirank.workflow.train import TrainingOptions, train
 from profiles import values
 

@@ -24,7 +24,8 @@ from optirank.datasets import DataError
 from optirank.io.reading import open_expression
 from optirank.report.pages import page, write_report
 from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.predict import PredictOptions, predict_file
+from optirank.workflow.label_files import predict_file
+from optirank.workflow.predict import PredictOptions
 from profiles import changed, take_samples
 
 

@@ -18,9 +18,9 @@ from optirank.ontology import ID_COLUMN
 from optirank.report.pages import write_report
 from optirank.workflow.cards import model_card
 from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.label_trees import labelled_samples
-from optirank.workflow.predict import PredictOptions, label_profiles, predict_file
-from optirank.workflow.several import join_labels
+from optirank.workflow.label_files import join_labels, predict_file
+from optirank.workflow.label_sets import labelled_samples
+from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, train
 from profiles import changed
 

@@ -9,8 +9,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank.workflow.clusters import majority
-from optirank.workflow.labels import label_notes
+from optirank.workflow.labels import label_notes, majority
 
 WORDS = np.array(["a", "b", "c", "unassigned"], dtype=object)
 

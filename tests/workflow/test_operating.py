@@ -12,7 +12,7 @@ import pytest
 
 from optirank import tl
 from optirank.model import load, save
-from optirank.workflow.operating import operating_point
+from optirank.workflow.withholding import operating_point
 
 
 def patients(n_samples, seed):

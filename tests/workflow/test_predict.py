@@ -20,9 +20,9 @@ from optirank.datasets import DataError
 from optirank.io.reading import write_table
 from optirank.model import MissingGenesError, save
 from optirank.workflow import query as query_pass
-from optirank.workflow.label_files import write_record
+from optirank.workflow.label_files import predict_file, write_record
 from optirank.workflow.options import PredictOptions
-from optirank.workflow.predict import label_profiles, predict_file
+from optirank.workflow.predict import label_profiles
 from optirank.workflow.withholding import NO_INFORMATION
 from profiles import changed, take_genes, take_samples
 

@@ -16,13 +16,9 @@ from example_model import telling_model, telling_pair
 from optirank.io.writing import write_h5ad
 from optirank.model.likeness import INVERTED
 from optirank.panel.agreement import Agreement
+from optirank.workflow.label_files import predict_file
 from optirank.workflow.options import PredictOptions
-from optirank.workflow.predict import (
-    ADAPT_MAY_HELP,
-    NOT_LEARNED,
-    label_profiles,
-    predict_file,
-)
+from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_LEARNED, label_profiles
 from optirank.workflow.trust import ALARM_BELOW, STEPS, Trust
 from optirank.workflow.withholding import NOT_KEPT, STRICT, withhold
 from profiles import changed

@@ -77,7 +77,7 @@ def inspect(
                 "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
             )
         if file is not None:
-            from optirank.workflow.predict import explain_sample
+            from optirank.workflow.label_files import explain_sample
 
             labels, explanation = explain_sample(
                 file,

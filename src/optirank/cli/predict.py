@@ -84,8 +84,11 @@ def predict(
     """
     with tidy():
         from optirank.model import load
-        from optirank.workflow.label_files import record_path, write_record
-        from optirank.workflow.predict import predict_file
+        from optirank.workflow.label_files import (
+            predict_file,
+            record_path,
+            write_record,
+        )
 
         given = context.params
         outputs = {"the labels": out, "the report": report}

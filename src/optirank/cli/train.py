@@ -154,9 +154,9 @@ def _training_options(
 
 def _show_labels(data: list[AnnData], options: TrainingOptions) -> None:
     """Print the samples of each label in each file, before anything is fitted."""
-    from optirank.workflow.label_trees import labels_of_files
+    from optirank.workflow.label_sets import counts_by_file
 
-    counts = labels_of_files(data, options)
+    counts = counts_by_file(data, options)
     rows = [(label, *numbers) for label, *numbers in counts.itertuples()]
     show_table("Samples of each label", ("label", *map(str, counts)), rows)
 

@@ -38,12 +38,11 @@ from optirank.workflow.design_tables import (
     idle_genes,
 )
 from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.gene_lists import excluded_genes, find_listed
+from optirank.workflow.gene_lists import excluded_genes, find_listed, included_genes
 from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
 from optirank.workflow.results import Result
 from optirank.workflow.train import train_prepared
-from optirank.workflow.usable import included_genes
 
 if TYPE_CHECKING:
     from anndata import AnnData

@@ -20,14 +20,13 @@ from optirank.io.data import (
 )
 from optirank.model.confidence import check_target_error
 from optirank.model.tree import NO_LABEL
-from optirank.workflow.fingerprints import matching_fingerprints
+from optirank.workflow.checks import matching_fingerprints
 from optirank.workflow.levels import (
     judged_at,
     level_confusions,
     level_outcomes,
     positions,
 )
-from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
     Performance,
@@ -37,6 +36,7 @@ from optirank.workflow.performance import (
 )
 from optirank.workflow.predict import label_profiles
 from optirank.workflow.results import Result
+from optirank.workflow.withholding import operating_point
 
 if TYPE_CHECKING:
     from anndata import AnnData

@@ -1,5 +1,5 @@
-"""Lists of genes that people write: patterns, families by one word, other spellings,
-aliases.
+"""Which genes may be chosen, and which must be: patterns, families by one word, lists,
+other spellings, aliases.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from optirank.io.homologs import are_ensembl_ids, ensembl_ids_of, symbols_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from optirank.workflow.options import TrainingOptions
 
 HOUSEKEEPING = "housekeeping"  # a word for genes of these families
 _RIBOSOMAL = re.compile(r"RP[LS](?!6K)[0-9].*|RPLP[0-9].*|RPSA.*", re.IGNORECASE)
@@ -205,3 +207,103 @@ def _by_other_names(
             what = counted(len(new), "gene is", "genes are")
             notes.append(f"{what} found by {where}: {some(pairs)}")
     return notes
+
+
+def usable_genes(
+    names: NDArray, source: str, options: TrainingOptions, notes: list[str]
+) -> NDArray:
+    """Rising positions of the genes to choose from."""
+    texts = [str(name) for name in names]
+    kept = np.ones(len(texts), dtype=bool)
+    if options.gene_list is not None:
+        kept = _listed_genes(texts, source, options.gene_list, notes)
+    kept &= ~excluded_genes(texts, options.exclude, notes)
+    positions = np.flatnonzero(kept)
+    if len(positions) < 2:
+        raise DataError(
+            f"{source}: {len(positions)} of {len(texts)} genes are left to choose "
+            "from, and ranks need at least 2"
+        )
+    if options.query_genes is not None:
+        chosen = [texts[k] for k in positions]
+        shared = _shared_genes(chosen, source, options.query_genes, notes)
+        positions = positions[shared]
+    return positions
+
+
+def _listed_genes(
+    texts: list[str], source: str, gene_list: Sequence[str], notes: list[str]
+) -> NDArray:
+    """Mask of the genes that a list names."""
+    wanted = list(dict.fromkeys(str(gene) for gene in gene_list))
+    known = set(wanted)
+    kept = np.array([text in known for text in texts], dtype=bool)
+    if kept.sum() < 2:
+        raise DataError(
+            f"{source} has {kept.sum()} of the {len(wanted)} genes asked for, too few: "
+            f"it has genes such as {some(texts, 3)}, asked for were {some(wanted, 3)}"
+        )
+    missing = sorted(known.difference(texts))
+    if missing:
+        notes.append(
+            f"{len(missing)} of {len(wanted)} genes asked for are missing: "
+            f"{some(missing)}"
+        )
+    return kept
+
+
+def _shared_genes(
+    texts: list[str], source: str, query_genes: Sequence[str], notes: list[str]
+) -> NDArray:
+    """Mask of the genes that the data to be labelled have."""
+    match = match_genes(texts, query_genes)
+    n_shared = int(match.present.sum())
+    if n_shared < 2:
+        raise DataError(
+            f"{source} shares {n_shared} genes with the data to be labelled: it has "
+            f"genes such as {some(texts, 3)}, those have {some(query_genes, 3)}"
+        )
+    notes.append(
+        f"{n_shared} of {len(texts)} genes are used: those that the data to be "
+        "labelled have"
+    )
+    notes += match.spelling_notes()
+    return match.present
+
+
+def included_genes(
+    genes: NDArray, source: str, options: TrainingOptions, notes: list[str]
+) -> NDArray:
+    """Positions of the genes that must be in the panel."""
+    texts = [str(gene) for gene in genes]
+    hits = {pattern: matching(texts, pattern) for pattern in options.include}
+    missing = [pattern for pattern, mask in hits.items() if not mask.any()]
+    if missing:
+        named = [with_likely_name(name, texts) for name in missing]
+        raise DataError(
+            f"{source} lacks {len(missing)} of the genes that must be in the panel"
+            f"{_restrictions(options)}: {some(named, 30)}; correct them, or require "
+            "fewer (include=)"
+        )
+    if not hits:
+        return np.zeros(0, dtype=np.intp)
+    positions = np.flatnonzero(np.any(list(hits.values()), axis=0))
+    if options.panel_size is not None and len(positions) > options.panel_size:
+        raise DataError(
+            f"{len(positions)} genes must be in a panel of {options.panel_size}: ask "
+            "for more genes, or include fewer"
+        )
+    what = counted(len(positions), "gene is", "genes are")
+    notes.append(f"{what} in the panel as asked: {some(genes[positions])}")
+    return positions
+
+
+def _restrictions(options: TrainingOptions) -> str:
+    """Why genes that the data have may not be there, in words."""
+    given = {
+        "outside the list of genes": options.gene_list is not None,
+        "excluded": bool(options.exclude),
+        "missing in the query": options.query_genes is not None,
+    }
+    reasons = [reason for reason, is_given in given.items() if is_given]
+    return f" (they may be {' or '.join(reasons)})" if reasons else ""

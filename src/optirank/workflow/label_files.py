@@ -1,30 +1,246 @@
-"""Files of labels: .csv with a record beside it, .parquet, .h5ad or .zarr."""
+"""Files in, files of labels out: .csv with a record beside it, .parquet, .h5ad, .zarr.
+
+Of several files each is labelled as if it were alone, and their labels are one table.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from optirank._util.files import replacing, write_text
-from optirank.io.data import DataError, need
+from optirank._util.files import check_outputs, replacing, write_text
+from optirank.io.cluster import cluster_at
+from optirank.io.data import (
+    DataError,
+    need,
+)
+from optirank.io.reading import check_path, guess_format, open_file
+from optirank.io.runs import parts_folder, run_of
+from optirank.model.file import as_model, model_digest
+from optirank.workflow.explain import Explanation
+from optirank.workflow.labels import (
+    Clusters,
+    Labels,
+)
+from optirank.workflow.levels import LevelLabels
+from optirank.workflow.options import PredictOptions
+from optirank.workflow.predict import label_profiles, sample_position
+from optirank.workflow.query import Progress
+from optirank.workflow.sources import names_of_files, with_annotations
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from optirank.workflow.labels import Labels
+    pass
 
 SUFFIXES = (".csv", ".parquet", ".h5ad", ".zarr")
 _ROWS = 200_000  # samples written together: memory follows them
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
 _TOP = 10**_DIGITS
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these a spreadsheet starts a formula
+
+
+def predict_file(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    model: Any,
+    out: str | os.PathLike[str],
+    options: PredictOptions | None = None,
+    *,
+    spreadsheet: bool = False,
+    progress: Progress | None = None,
+    dask: str | None = None,
+    **reading: Any,
+) -> Labels:
+    """Label the samples of a file with a model or the file of one, and write the
+    labels.
+
+    ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
+    class), ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds,
+    or ``.zarr``, an AnnData with that alone. Of several files, each is labelled as if
+    it were alone, and a column says which file a sample is from. ``dask`` is the
+    address of a dask scheduler whose workers can read ``path``. A run that is
+    interrupted goes on where it stopped. ``reading`` are options of
+    :func:`optirank.datasets.read_expression`.
+    """
+    files = [path] if isinstance(path, str | os.PathLike) else path
+    paths = [Path(file) for file in files]
+    out = Path(out)
+    options = options or PredictOptions()
+    _check_files(paths, out, reading)
+    inputs = [*paths, reading.get("samples")]
+    if isinstance(model, str | Path):
+        inputs.append(model)
+    check_outputs({"the labels": out}, inputs, force=True)
+    fitted = as_model(model)
+    names = names_of_files(paths)
+    run = run_of(model_digest(fitted), paths, options.given(), reading)
+    # A column of a table with clusters is no gene
+    reading_file = with_annotations(
+        reading, [options.clusters] if options.clusters else []
+    )
+    parts = []
+    with cluster_at(dask, parts_folder(out), run) as cluster:
+        for number, file in enumerate(paths):
+            with open_file(
+                file, known_genes=fitted.path_genes, **reading_file
+            ) as opened:
+                parts.append(
+                    label_profiles(
+                        opened,
+                        fitted,
+                        options,
+                        progress,
+                        reading.get("genes_in"),
+                        cluster and cluster.for_file(number),
+                    )
+                )
+        labels = join_labels(parts, names)
+        labels.record["options"] |= _given(reading)
+        write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
+    return labels
+
+
+def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of reading that differ from their defaults, as a record
+    keeps them.
+    """
+    given = {name: value for name, value in reading.items() if value}
+    if "samples" in given:
+        given["samples"] = Path(given["samples"]).name
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
+
+
+def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:
+    """Refuse files that are not there, and formats that cannot be written."""
+    if not paths:
+        raise DataError("no file is named: name at least one")
+    for path in paths:
+        check_path(path)
+        check_format(out, path, reading.get("format") or guess_format(path))
+    if len(paths) > 1 and out.suffix.lower() == ".h5ad":
+        raise DataError(
+            f"{out} would be a copy of one query, and there are {len(paths)}: write "
+            "the labels as .csv, .parquet or .zarr"
+        )
+
+
+def explain_sample(
+    path: str | os.PathLike[str],
+    model: Any,
+    sample: str,
+    options: PredictOptions | None = None,
+    **reading: Any,
+) -> tuple[Labels, Explanation]:
+    """Why a sample of a file got its label, under the options it was labelled with.
+
+    Gives the labels of all samples, with their notes, and the explanation.
+    """
+    fitted = as_model(model)
+    with open_file(path, known_genes=fitted.path_genes, **reading) as opened:
+        row = sample_position(opened, sample)
+        labels = label_profiles(opened, fitted, options, explained=row)
+    assert labels.explanation is not None
+    return labels, labels.explanation
+
+
+def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
+    """The labels of several files as one; ``names`` are those of the files."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part, name in zip(parts, names, strict=True):
+        if list(part.classes) != list(first.classes):
+            raise DataError(
+                f"{name} lacks genes of other classes than {names[0]}, so that they "
+                "cannot be in one table: label these files one by one"
+            )
+    thresholds = {part.threshold for part in parts}
+    missing = dict.fromkeys(gene for part in parts for gene in part.missing)
+    return replace(
+        first,
+        source=", ".join(names),
+        names=np.concatenate([part.names for part in parts]),
+        chosen=np.concatenate([part.chosen for part in parts]),
+        reasons=np.concatenate([part.reasons for part in parts]),
+        confidence=np.concatenate([part.confidence for part in parts]),
+        probabilities=np.concatenate([part.probabilities for part in parts]),
+        notes=_prefixed([part.notes for part in parts], names),
+        warnings=_prefixed([part.warnings for part in parts], names),
+        missing=tuple(missing),
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+        clusters=_clusters(parts, names),
+        record=_record(parts, names),
+        explanation=None,
+        alarms=np.concatenate([part.alarms for part in parts]),
+        trust=None,
+        levels=_levels(parts),
+        files=np.repeat(
+            np.array(names, dtype=object), [len(part.chosen) for part in parts]
+        ),
+    )
+
+
+def _levels(parts: Sequence[Labels]) -> LevelLabels | None:
+    """The labels of a tree of all files."""
+    levels = [part.levels for part in parts if part.levels is not None]
+    if not levels:
+        return None
+    names = [entry.name for entry in fields(LevelLabels)]
+    joined = {
+        name: np.concatenate([getattr(one, name) for one in levels]) for name in names
+    }
+    return LevelLabels(**joined)
+
+
+def _prefixed(lines: Sequence[list[str]], names: Sequence[str]) -> list[str]:
+    """Sentences about files; those that are the same for all are said once."""
+    common = [line for line in lines[0] if all(line in other for other in lines[1:])]
+    own = [
+        f"{name}: {line}"
+        for of_file, name in zip(lines, names, strict=True)
+        for line in of_file
+        if line not in common
+    ]
+    return [*common, *own]
+
+
+def _clusters(parts: Sequence[Labels], names: Sequence[str]) -> Clusters | None:
+    """Clusters of all files; those of two files are different ones."""
+    tables = []
+    columns = []
+    for part, name in zip(parts, names, strict=True):
+        clusters = part.clusters
+        if clusters is None:
+            return None
+        own = [f"{name}: {cluster}" for cluster in clusters.table["cluster"]]
+        tables.append(clusters.table.assign(cluster=own))
+        columns.append((clusters.names, clusters.labels, clusters.shares))
+    joined = [np.concatenate(of_files) for of_files in zip(*columns, strict=True)]
+    return Clusters(pd.concat(tables, ignore_index=True), *joined)
+
+
+def _record(parts: Sequence[Labels], names: Sequence[str]) -> dict[str, Any]:
+    """What is the same for all files, and the record of each."""
+    shared = ("model", "model_sha256", "optirank_version", "options", "classes")
+    record = {key: parts[0].record[key] for key in (*shared, "withheld_label")}
+    record["query"] = ", ".join(names)
+    checksums = [str(part.record["query_checksum"]) for part in parts]
+    record["query_checksum"] = ", ".join(checksums)
+    record["files"] = {
+        name: part.record for part, name in zip(parts, names, strict=True)
+    }
+    return record
 
 
 def check_format(out: Path, query: Path, query_format: str) -> None:

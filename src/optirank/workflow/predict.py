@@ -10,7 +10,6 @@ its threshold where the query's own confidences are low.
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import optirank
-from optirank._util.files import check_outputs
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
-from optirank.io.cluster import cluster_at
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -37,23 +34,22 @@ from optirank.io.data import (
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
-from optirank.io.reading import check_path, guess_format, open_file
-from optirank.io.runs import parts_folder, run_of
 from optirank.model import MissingGenesError, Model, Predictor
-from optirank.model.file import as_model, model_digest
+from optirank.model.file import model_digest
 from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
-from optirank.workflow.clusters import Clusters, majority
-from optirank.workflow.explain import Explanation, explain_row
-from optirank.workflow.label_files import check_format, write_labels
-from optirank.workflow.labels import Labels, probability_columns, withheld_word
+from optirank.workflow.explain import explain_row
+from optirank.workflow.labels import (
+    Clusters,
+    Labels,
+    majority,
+    probability_columns,
+    withheld_word,
+)
 from optirank.workflow.levels import LevelLabels, level_labels, way_of
-from optirank.workflow.operating import operating_point
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
-from optirank.workflow.several import join_labels, names_of_files
-from optirank.workflow.sources import with_annotations
-from optirank.workflow.withholding import STRICT, Withholding, withhold
+from optirank.workflow.withholding import STRICT, Withholding, operating_point, withhold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,112 +69,6 @@ MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
 NOT_CALIBRATED = (
     "the model is not calibrated: a confidence is not the share of correct labels"
 )
-
-
-def predict_file(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    model: Any,
-    out: str | os.PathLike[str],
-    options: PredictOptions | None = None,
-    *,
-    spreadsheet: bool = False,
-    progress: Progress | None = None,
-    dask: str | None = None,
-    **reading: Any,
-) -> Labels:
-    """Label the samples of a file with a model or the file of one, and write the
-    labels.
-
-    ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
-    class), ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds,
-    or ``.zarr``, an AnnData with that alone. Of several files, each is labelled as if
-    it were alone, and a column says which file a sample is from. ``dask`` is the
-    address of a dask scheduler whose workers can read ``path``. A run that is
-    interrupted goes on where it stopped. ``reading`` are options of
-    :func:`optirank.datasets.read_expression`.
-    """
-    files = [path] if isinstance(path, str | os.PathLike) else path
-    paths = [Path(file) for file in files]
-    out = Path(out)
-    options = options or PredictOptions()
-    _check_files(paths, out, reading)
-    inputs = [*paths, reading.get("samples")]
-    if isinstance(model, str | Path):
-        inputs.append(model)
-    check_outputs({"the labels": out}, inputs, force=True)
-    fitted = as_model(model)
-    names = names_of_files(paths)
-    run = run_of(model_digest(fitted), paths, options.given(), reading)
-    # A column of a table with clusters is no gene
-    reading_file = with_annotations(
-        reading, [options.clusters] if options.clusters else []
-    )
-    parts = []
-    with cluster_at(dask, parts_folder(out), run) as cluster:
-        for number, file in enumerate(paths):
-            with open_file(
-                file, known_genes=fitted.path_genes, **reading_file
-            ) as opened:
-                parts.append(
-                    label_profiles(
-                        opened,
-                        fitted,
-                        options,
-                        progress,
-                        reading.get("genes_in"),
-                        cluster and cluster.for_file(number),
-                    )
-                )
-        labels = join_labels(parts, names)
-        labels.record["options"] |= _given(reading)
-        write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
-    return labels
-
-
-def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of reading that differ from their defaults, as a record
-    keeps them.
-    """
-    given = {name: value for name, value in reading.items() if value}
-    if "samples" in given:
-        given["samples"] = Path(given["samples"]).name
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in given.items()
-    }
-
-
-def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:
-    """Refuse files that are not there, and formats that cannot be written."""
-    if not paths:
-        raise DataError("no file is named: name at least one")
-    for path in paths:
-        check_path(path)
-        check_format(out, path, reading.get("format") or guess_format(path))
-    if len(paths) > 1 and out.suffix.lower() == ".h5ad":
-        raise DataError(
-            f"{out} would be a copy of one query, and there are {len(paths)}: write "
-            "the labels as .csv, .parquet or .zarr"
-        )
-
-
-def explain_sample(
-    path: str | os.PathLike[str],
-    model: Any,
-    sample: str,
-    options: PredictOptions | None = None,
-    **reading: Any,
-) -> tuple[Labels, Explanation]:
-    """Why a sample of a file got its label, under the options it was labelled with.
-
-    Gives the labels of all samples, with their notes, and the explanation.
-    """
-    fitted = as_model(model)
-    with open_file(path, known_genes=fitted.path_genes, **reading) as opened:
-        row = sample_position(opened, sample)
-        labels = label_profiles(opened, fitted, options, explained=row)
-    assert labels.explanation is not None
-    return labels, labels.explanation
 
 
 def sample_position(adata: AnnData, sample: str | None) -> int:

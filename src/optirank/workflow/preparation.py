@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank._util.scales import GeneMoments
 from optirank.io.blocks import unique_genes
 from optirank.io.data import (
@@ -36,16 +36,15 @@ from optirank.tuning.folds import (
     repeated_notes,
 )
 from optirank.workflow.checks import Checksums, EmptySamples
-from optirank.workflow.label_trees import labelled_samples
-from optirank.workflow.labels import label_notes
-from optirank.workflow.usable import (
-    MIN_CLASS,
+from optirank.workflow.gene_lists import (
     included_genes,
     usable_genes,
-    usable_samples,
 )
+from optirank.workflow.label_sets import labelled_samples
+from optirank.workflow.labels import label_notes
 
 if TYPE_CHECKING:
+    import pandas as pd
     from anndata import AnnData
     from numpy.typing import NDArray
 
@@ -306,3 +305,62 @@ def _folds(
             f"{some([classes[k] for k in sorted(not_learned)])}"
         )
     return fold_numbers(codes, folds)
+
+
+MIN_CLASS = 3  # samples: two to learn from while one is held out
+
+
+def usable_samples(
+    source: str,
+    options: TrainingOptions,
+    labels: pd.Series,
+    sources: pd.Series | None,
+    empty: NDArray | None,
+    notes: list[str],
+) -> NDArray:
+    """Positions of the samples with a label, a source, values to rank and a
+    large class.
+    """
+    if not len(labels):
+        raise DataError(f"{source} holds no samples")
+    reasons = {f"no label in {options.columns[-1]!r}": _is_missing(labels)}
+    if sources is not None:
+        reasons[f"no source in {options.batch!r}"] = _is_missing(sources)
+    if empty is not None:
+        reasons["every gene has the same value"] = np.isin(
+            np.arange(len(labels)), empty
+        )
+    kept = np.ones(len(labels), dtype=bool)
+    left_out = [
+        note
+        for reason, mask in reasons.items()
+        if (note := _leave_out(kept, mask, reason))
+    ]
+    if not kept.any():
+        raise DataError(
+            f"{source}: no sample is left to train on; {'; '.join(left_out)}"
+        )
+    names = labels.to_numpy(dtype=object)
+    classes, counts = np.unique(names[kept].astype(str), return_counts=True)
+    is_small = counts < MIN_CLASS
+    if is_small.any():
+        named = zip(classes[is_small], counts[is_small], strict=True)
+        listed = some([f"{name} ({n_samples})" for name, n_samples in named])
+        in_small = kept & np.isin(names.astype(str), classes[is_small])
+        reason = f"their class has fewer than {MIN_CLASS}: {listed}"
+        left_out.append(_leave_out(kept, in_small, reason))
+    notes += left_out
+    return np.flatnonzero(kept)
+
+
+def _is_missing(values: pd.Series) -> NDArray:
+    return np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
+
+
+def _leave_out(kept: NDArray, mask: NDArray, reason: str) -> str:
+    """Take samples out of those that are kept, and say so; "" where there are none."""
+    n_samples = int((kept & mask).sum())
+    kept[mask] = False
+    if not n_samples:
+        return ""
+    return f"{counted(n_samples, 'sample is', 'samples are')} left out: {reason}"

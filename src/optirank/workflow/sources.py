@@ -1,4 +1,4 @@
-"""The files of a training: references, queries to be labelled later, lists of genes."""
+"""Files that are read: references, queries to be labelled later, lists of genes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from optirank._util.names import some
 from optirank.io.data import DataError, annotations_of, check_column, readable
 from optirank.io.joining import FILE_COLUMN, join
 from optirank.io.reading import is_table, open_file, read_gene_names
@@ -104,4 +105,18 @@ def _names_of_file(path: Path) -> list[str]:
         names = names[1:]
     if not names:
         raise DataError(f"{path} names no gene: write one per line")
+    return names
+
+
+def names_of_files(paths: Sequence[Path]) -> list[str]:
+    """Short names of files that differ: without folder and ending where that
+    suffices.
+    """
+    for names in ([path.stem for path in paths], [path.name for path in paths]):
+        if len(set(names)) == len(names):
+            return names
+    names = [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise DataError(f"{some(repeated)} is named twice: name each file once")
     return names

@@ -34,12 +34,12 @@ from optirank.panel.agreement import RanksByLabel, further_genes
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS
-from optirank.workflow.fingerprints import some_fingerprints
-from optirank.workflow.operating import held_out_probabilities
+from optirank.workflow.checks import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import FirstLook, Prepared, prepare
 from optirank.workflow.results import Result
+from optirank.workflow.withholding import held_out_probabilities
 
 if TYPE_CHECKING:
     from anndata import AnnData
