@@ -73,7 +73,7 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def axes_for(place: Place, width: float, height: float) -> Axes:
+def axes_for(place: Any, width: float, height: float) -> Axes:
     """Axes to draw on: those given, else new ones of a size in inches.
 
     An empty figure that is given gets this size, and axes.

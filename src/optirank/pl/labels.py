@@ -59,7 +59,8 @@ def _table(adata: Any, key: str) -> pd.DataFrame:
 
     given = column(adata, key)
     confidence = column(adata, f"{key}_confidence")
-    known = np.not_equal(given, None) & np.not_equal(confidence, None)
+    pairs = zip(given, confidence, strict=True)
+    known = np.array([None not in pair for pair in pairs], dtype=bool)
     if not known.any():
         raise ValueError(f"no sample has a {key} and a {key}_confidence")
     withheld = str(record_of(adata, key).get("withheld_label", "unassigned"))
@@ -147,7 +148,7 @@ def draw_labels(ax: Place, table: pd.DataFrame) -> Axes:
     return ax
 
 
-def _write_after(ax: Axes, end: float, row: int, text: str, **look: Any) -> Any:
+def _write_after(ax: Axes, end: Any, row: Any, text: str, **look: Any) -> Any:
     """Write a text beside the end of a bar."""
     place: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
     return ax.annotate(text, (end, row), (4, 0), fontsize="small", **place, **look)

@@ -95,7 +95,8 @@ def reliability(
         given = column(data, key)
         confidence = column(data, f"{key}_confidence")
         withheld = str(record_of(data, key).get("withheld_label", "unassigned"))
-        known = np.not_equal(true_classes, None) & (given != withheld)
+        has_truth = np.array([name is not None for name in true_classes])
+        known = has_truth & (given != withheld)
         if not known.any():
             raise ValueError(f"no sample has a {truth} and a label")
         table = reliability_table(

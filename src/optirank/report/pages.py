@@ -75,12 +75,13 @@ def page(
     result: Result, *, dated: bool = False, spell: Callable[[str], str] = str
 ) -> str:
     """The page as text, see `write_report`."""
-    if type(result) not in _VIEWS:
-        raise TypeError(f"a {type(result).__name__} has no page")
-    template, make_view = _VIEWS[type(result)]
     if isinstance(result, Labels) and result.explanation is not None:
-        template, make_view = "sample", sample_view
-    view = make_view(result)
+        template, view = "sample", sample_view(result)
+    elif type(result) in _VIEWS:
+        template, view_of = _VIEWS[type(result)]
+        view = view_of(result)
+    else:
+        raise TypeError(f"a {type(result).__name__} has no page")
     for name in _NAME_OPTIONS & set(view):
         view[name] = _spelled(view[name], spell)
     model = result.model
