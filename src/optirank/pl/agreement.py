@@ -112,7 +112,8 @@ def draw_agreement(ax: Place, compared: Agreement, classes: Sequence[object]) ->
     limit = 1.05 * max(np.abs(compared.reference).max(), np.abs(compared.query).max())
     for number, row in enumerate(drawn):
         line, place = divmod(number, n_columns)
-        left, bottom = (place + 0.04) / n_columns, 1 - (line + 0.9) / n_rows
+        left = place / n_columns + 0.04 / n_columns
+        bottom = 1 - (line + 1) / n_rows + 0.1 / n_rows
         small = ax.inset_axes((left, bottom, 0.92 / n_columns, 0.72 / n_rows))
         small.axline((0, 0), slope=1, color=GREY, linewidth=0.8)
         small.scatter(
