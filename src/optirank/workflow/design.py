@@ -24,10 +24,10 @@ from optirank.io.blocks import SCALE_SAMPLES, blocks
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
 from optirank.io.genes import match_genes
-from optirank.panel.additions import best_more
 from optirank.panel.candidates import ClassSums
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
+from optirank.panel.gene_roles import best_more
 from optirank.workflow import Progress, Result
 from optirank.workflow.design_tables import (
     class_table,
@@ -421,7 +421,7 @@ def _addition_table(
 ) -> pd.DataFrame:
     """The genes to add, with the held-out accuracy that they would give together."""
     panel = training.model.panel
-    more = best_more(
+    added, counts = best_more(
         prepared.X,
         prepared.codes[prepared.kept],
         prepared.fold_of[prepared.kept],
@@ -431,4 +431,4 @@ def _addition_table(
         allowed=prepared.allowed,
         n_threads=n_threads,
     )
-    return genes_together(prepared.genes[more.genes], more.counts)
+    return genes_together(prepared.genes[added], counts)

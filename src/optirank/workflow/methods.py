@@ -46,7 +46,7 @@ def train_panel(
     prepared: Prepared, options: TrainingOptions, progress: Progress
 ) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
-    search = search_panels(
+    path, n_genes, held_out = search_panels(
         prepared.sums,
         prepared.kept,
         prepared.X,
@@ -62,7 +62,6 @@ def train_panel(
         n_threads=worker_count(options.n_jobs),
         progress=progress,
     )
-    held_out = search.held_out
     if held_out is None:
         raise RuntimeError("a training has folds")
     genes = prepared.genes
@@ -74,11 +73,11 @@ def train_panel(
             coef=panel.coef.astype(np.float32).astype(np.float64),
             missing=tuple(held_out.with_missing(size)),
         )
-        for size, panel in search.path.items()
+        for size, panel in path.items()
     }
     return Fitted(
         panels=panels,
-        n_genes=search.n_genes,
+        n_genes=n_genes,
         genes=genes,
         X=prepared.X,
         held_out=held_out.rows,
@@ -87,7 +86,7 @@ def train_panel(
         fold_panels={
             fold: panel
             for (size, fold), panel in held_out.panels.items()
-            if size == search.n_genes
+            if size == n_genes
         },
     )
 
