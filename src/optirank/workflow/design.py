@@ -25,10 +25,10 @@ from optirank.io.blocks import SCALE_SAMPLES, blocks
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
 from optirank.io.genes import match_genes
-from optirank.panel.additions import best_more
 from optirank.panel.candidates import ClassSums
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
+from optirank.panel.gene_roles import best_more
 from optirank.workflow.design_tables import (
     class_table,
     condition_table,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.model import Model
-    from optirank.panel.additions import Additions
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared
     from optirank.workflow.train import Progress, TrainingResult
@@ -294,7 +293,7 @@ def _conclude(
     )
     if choice.kind != "scored":
         return result
-    more = best_more(
+    added, counts = best_more(
         X,
         codes,
         fold,
@@ -306,7 +305,7 @@ def _conclude(
     )
     return replace(
         result,
-        additions=_addition_table(more, prepared.genes),
+        additions=_addition_table(prepared.genes[added], counts),
         idle=idle_genes(held_out, prepared.genes),
     )
 
@@ -491,13 +490,12 @@ def _few_genes(classes: pd.DataFrame, per_class: int) -> list[str]:
     ]
 
 
-def _addition_table(more: Additions, genes: NDArray) -> pd.DataFrame:
+def _addition_table(genes: NDArray, counts: NDArray) -> pd.DataFrame:
     """The genes to add, with the held-out accuracy that they would give together."""
-    sizes = more.counts.sum(axis=1)
-    accuracy, (low, high) = balanced(more.counts.diagonal(), sizes)
+    accuracy, (low, high) = balanced(counts.diagonal(), counts.sum(axis=1))
     return pd.DataFrame(
         {
-            "gene": [str(gene) for gene in genes[more.genes]],
+            "gene": [str(gene) for gene in genes],
             "balanced_accuracy": accuracy,
             "low": low,
             "high": high,

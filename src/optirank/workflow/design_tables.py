@@ -265,7 +265,7 @@ def idle_genes(held_out: HeldOutSamples, genes: NDArray) -> pd.DataFrame:
     )
     idle = np.flatnonzero(changes <= 0)
     panel = next(iter(held_out.panels.values()))
-    counts = held_out.counts(lost=lambda panel: idle)
+    counts = held_out.counts(lost=dict.fromkeys(held_out.panels, idle))
     accuracy, (low, high) = balanced(counts.diagonal(), counts.sum(axis=1))
     return pd.DataFrame(
         {

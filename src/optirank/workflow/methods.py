@@ -50,7 +50,7 @@ def train_panel(
     progress: Progress,
 ) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
-    search = search_panels(
+    path, n_genes, held_out = search_panels(
         looked.sums,
         looked.rows,
         looked.X,
@@ -66,7 +66,6 @@ def train_panel(
         n_threads=worker_count(options.n_jobs),
         progress=progress,
     )
-    held_out = search.held_out
     if held_out is None:
         raise RuntimeError("a training has folds")
     genes = prepared.genes
@@ -77,11 +76,11 @@ def train_panel(
             coef=_single_precision(panel.coef),
             missing=tuple(held_out.with_missing(size)),
         )
-        for size, panel in search.path.items()
+        for size, panel in path.items()
     }
     return Fitted(
         panels=panels,
-        n_genes=search.n_genes,
+        n_genes=n_genes,
         genes=genes,
         X=looked.X,
         rows=looked.rows,
@@ -91,7 +90,7 @@ def train_panel(
         fold_panels={
             fold: panel
             for (size, fold), panel in held_out.panels.items()
-            if size == search.n_genes
+            if size == n_genes
         },
     )
 
