@@ -28,7 +28,7 @@ from optirank.workflow.train import TrainingResult
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from optirank.workflow.results import Result
+    from optirank.workflow import Result
 
 # Of each result: the name of the template, and what it shows
 _VIEWS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
