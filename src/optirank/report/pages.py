@@ -25,7 +25,7 @@ from optirank.workflow.labels import Labels
 from optirank.workflow.train import TrainingResult
 
 if TYPE_CHECKING:
-    from optirank.workflow.results import Result
+    from optirank.workflow import Result
 
 __all__ = ["check_report", "page", "write_report"]
 
