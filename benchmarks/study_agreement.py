@@ -11,6 +11,8 @@ right        the other sets of its pairs (DIR/pairs.csv has them, else all pairs
              genes, by a model of the common genes
 wrong        six sets of other organs that have half of the panel's genes
 scrambled    the right ones, with the names of their genes permuted
+few genes    right and wrong ones as an assay of few genes has them: sets that have less
+             than half of the panel's genes, and all others with 300 genes at random
 
 The shipped models label every set that they were not trained on. Written to
 agreement.csv: the agreement, the labels of at least three samples, the median likeness
@@ -40,7 +42,7 @@ from optirank._util.workers import one_blas_thread
 from optirank.io.reading import open_expression
 from optirank.model import MissingGenesError
 from optirank.model.catalogue import SHIPPED, SUFFIX
-from optirank.panel.agreement import FEWEST_GENES, RanksByLabel, agreement_of
+from optirank.panel.agreement import RanksByLabel, agreement_of
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class
 from optirank_lab.benchmark import sets
@@ -55,7 +57,9 @@ if TYPE_CHECKING:
     from optirank_lab.benchmark.sets import Set
 
 SIZES = (300, 40, 15)  # samples of a query, at most
-N_WRONG = 6  # sets of other organs per reference
+N_WRONG = 6  # sets of other organs per reference, with many and with few genes
+N_FEW = 300  # genes of an assay
+FEW = ", few genes"
 PER_CLASS = 200  # training samples
 ORGANS = {  # by the beginnings of names; other sets are of no organ
     "blood": "kang pbmc sorted5 bt_ tb_ tm_10x zilionis immune4 golub armstrong all_",
@@ -126,6 +130,7 @@ def of_reference(
         for test in right:
             query = whole_set(data, test)
             own = model
+            add_few(rows, model, name, Query("right", query))
             if found(model, query.genes) < 0.5:
                 genes = sets.common_genes([reference, query])
                 columns = np.flatnonzero(np.isin(reference.genes, genes))
@@ -133,7 +138,9 @@ def of_reference(
             add(rows, own, name, Query("right", query))
             add(rows, own, name, Query("scrambled", scrambled(query)))
         for query in wrong_queries(data, model, name, every):
-            add(rows, model, name, query)
+            if not query.kind.endswith(FEW):
+                add(rows, model, name, query)
+            add_few(rows, model, name, query)
     return {table: found for table, found in rows.items() if found}
 
 
@@ -151,26 +158,48 @@ def of_shipped(data: Path, name: str, every: Sequence[str]) -> Rows:
                 query = Query("same organ" if same else "wrong", whole_set(data, other))
                 if found(model, query.samples.genes) >= 0.5:
                     add(rows, model, name, query)
+                add_few(rows, model, name, query)
     return rows
 
 
 def wrong_queries(
     data: Path, model: Model, name: str, every: Sequence[str]
 ) -> Iterator[Query]:
-    """Some sets of other organs that have half of the panel's genes."""
+    """Some sets of other organs that have half of the panel's genes, and some that
+    have fewer.
+    """
     others = [other for other in every if organ_of(other) not in ("", organ_of(name))]
-    n_found = 0
+    n_found = {"wrong": 0, f"wrong{FEW}": 0}
     for place in random_of(name).permutation(len(others)):
-        if n_found == N_WRONG or not organ_of(name):
+        if not organ_of(name):
             return
         with open_expression(data / f"{others[place]}.h5ad") as opened:
             share = found(model, opened.var_names.to_numpy())
-        if share >= 0.5:
-            n_found += 1
-            yield Query("wrong", whole_set(data, others[place]))
+        kind = "wrong" if share >= 0.5 else f"wrong{FEW}"
+        n_found[kind] += 1
+        if n_found[kind] <= N_WRONG:
+            yield Query(kind, whole_set(data, others[place]))
 
 
-def add(rows: Rows, model: Model, name: str, query: Query) -> None:
+def add_few(rows: Rows, model: Model, name: str, query: Query) -> None:
+    """Label a query as an assay of few genes has it."""
+    samples = query.samples
+    if found(model, samples.genes) >= 0.5:
+        if len(samples.genes) < 2 * N_FEW:
+            return
+        order = random_of(samples.name).permutation(len(samples.genes))
+        samples = samples.take(slice(None), np.sort(order[:N_FEW]))
+    few = Query(query.kind.removesuffix(FEW) + FEW, samples)
+    add(rows, model, name, few, SIZES[:1])
+
+
+def add(
+    rows: Rows,
+    model: Model,
+    name: str,
+    query: Query,
+    sizes: Sequence[int] = SIZES,
+) -> None:
     """Label a query of each size."""
     samples = query.samples
     genes = [str(gene).upper() for gene in samples.genes]
@@ -179,7 +208,7 @@ def add(rows: Rows, model: Model, name: str, query: Query) -> None:
     except MissingGenesError:
         return
     order = random_of(f"{name} {samples.name}").permutation(len(samples.labels))
-    for size in SIZES:
+    for size in sizes:
         chosen = samples.take(np.sort(order[:size]))
         about = {
             "reference": name,
@@ -227,7 +256,7 @@ def measure(
     if model.further is not None:
         columns, means = model.further.found_among(genes, predictor.panel.genes)
         row["n_further"] = len(columns)
-        if len(columns) >= FEWEST_GENES:
+        if len(columns):
             by_label = RanksByLabel(lambda _, rows: labels[rows], len(classes))
             fold_matrix(X, [by_label], columns)
             compared = agreement_of(means, by_label.result())

@@ -35,7 +35,8 @@ def with_alarms(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the likeness relative to the model's own, and the alarm."""
     relative = rows["likeness"] / rows["likeness_of_model"]
     known = rows["agreement"].astype(object).where(rows["agreement"].notna(), None)
-    alarms = [is_alarm(*both) for both in zip(known, relative, strict=True)]
+    told = zip(known, relative, rows["genes_missing"], strict=True)
+    alarms = [is_alarm(*of_query) for of_query in told]
     return rows.assign(relative=relative, alarm=alarms)
 
 

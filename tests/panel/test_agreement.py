@@ -8,8 +8,10 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from optirank.panel.agreement import (
+    CLEAR,
     FEWEST_GENES,
     MOST_SAMPLES,
+    LabelMeans,
     RanksByLabel,
     agreement_of,
     every_so_many,
@@ -123,6 +125,24 @@ def test_labels_of_fewer_than_three_samples_are_not_looked_at():
     assert agreement_of(means, means_by_label(X, labels)).overall is None
     labels[:6] = 2
     assert list(agreement_of(means, means_by_label(X, labels)).by_label) == [0, 2]
+
+
+def test_few_genes_tell_a_clear_agreement_and_nothing_else():
+    reference, codes = samples(1)
+    query, truth = samples(2)
+    few = np.arange(30)
+    means = means_by_label(reference, codes, genes=few).means
+    clear = agreement_of(means, means_by_label(query, truth, genes=few))
+    assert clear.overall > CLEAR / np.sqrt(30)
+    assert set(clear.by_label) == {0, 1, 2}
+    wrong = np.random.default_rng(0).permutation(truth)
+    none = agreement_of(means, means_by_label(query, wrong, genes=few))
+    assert (none.overall, none.by_label, none.n_genes) == (None, {}, 30)
+    four = np.arange(4)
+    means = means_by_label(reference, codes, genes=four).means
+    assert agreement_of(means, means_by_label(query, truth, genes=four)).overall is None
+    none = agreement_of(np.zeros((3, 0)), LabelMeans(np.full(3, 9), np.zeros((3, 0))))
+    assert (none.overall, none.n_genes) == (None, 0)
 
 
 def test_genes_without_a_difference_agree_with_nothing():

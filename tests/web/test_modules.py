@@ -450,6 +450,13 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     blurred.to_csv(folder / "blurred.csv")
     frame.iloc[:4].to_csv(folder / "few.csv")
     frame[list(model.genes)].to_csv(folder / "panel.csv")
+    checking = [gene for gene in model.further.genes if gene in frame]
+    for name, table in (
+        ("clear", frame),
+        ("cut", frame.sample(frac=1.0, axis=1, random_state=0)),
+    ):
+        some = [*model.genes[:13], *checking[:30]]
+        table.set_axis(genes, axis=1)[some].to_csv(folder / f"{name}.csv")
     (-frame).to_csv(folder / "negative.csv")
     gaps = frame.astype(float)
     gaps.iloc[1, ::40] = np.nan
@@ -465,6 +472,8 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
             (folder / "blurred.csv", columns),
             (folder / "few.csv", columns | {"target_error": 0.2}),
             (folder / "panel.csv", columns),
+            (folder / "clear.csv", columns | {"target_error": 0.2}),
+            (folder / "cut.csv", columns | {"target_error": 0.2}),
             (folder / "negative.csv", columns),
             (folder / "gaps.csv", columns),
         ],
@@ -476,7 +485,11 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     assert said[3].labels.withheld.all()
     assert any("takes two labels" in note for note in said[5].notes)
     assert any("and it takes 50" in note for note in said[6].notes)
-    assert any("in the opposite order" in note for note in said[7].notes)
+    assert said[7].record["agreement"] > 0.5
+    (alarm,) = said[8].labels.warnings
+    assert "of the panel's genes are missing, and nothing else checks" in alarm
+    assert said[8].labels.withheld.all()
+    assert any("in the opposite order" in note for note in said[9].notes)
 
 
 def test_labels_of_a_tree_are_those_of_predict(folder):

@@ -63,11 +63,22 @@ def test_labels_that_cannot_be_checked_say_why_and_likeness_decides():
     (note,) = one_label.notes()
     assert "it takes two labels of at least 3 samples each, of the 40 samples" in note
     few = Trust(CLASSES, 40, compared(n_genes=7), 0.7)
+    assert not few.alarmed
     assert "the query has 7 of those" in few.notes()[0]
     assert "it takes 50" in few.notes()[0]
     assay = Trust(CLASSES, 40, None, 0.7)
     assert "stores none that tell its classes" in assay.notes()[0]
     assert not Trust(CLASSES, 40).alarmed
+
+
+def test_labels_of_less_than_half_a_panel_that_nothing_checks_are_an_alarm():
+    few = Trust(CLASSES, 40, compared(n_genes=7), 0.9, missing=0.93)
+    (alarm,) = few.alarms()
+    assert alarm.startswith("93% of the panel's genes are missing, and nothing else")
+    assert not Trust(CLASSES, 40, compared(n_genes=7), 0.9, missing=0.5).alarms()
+    assert not Trust(CLASSES, 40, compared(0.7, 0.7), 0.9, missing=0.93).alarms()
+    unlike = Trust(CLASSES, 40, compared(), 0.4, missing=0.93).alarms()
+    assert [alarm[:15] for alarm in unlike] == ["these samples d", "93% of the pane"]
 
 
 def test_the_note_says_what_other_queries_with_such_an_agreement_were():
@@ -110,12 +121,15 @@ def query():
         panel=panel, model=SimpleNamespace(panel=panel), left_out=()
     )
     return SimpleNamespace(
-        predictor=predictor, genes_apart=np.full(4, 9), trust=trust(0.8, 0.8)
+        predictor=predictor,
+        genes_apart=np.full(4, 9),
+        trust=trust(0.8, 0.8),
+        alarms=list,
     )
 
 
 def with_trust(query, given):
-    return SimpleNamespace(**(vars(query) | {"trust": given}))
+    return SimpleNamespace(**(vars(query) | {"trust": given, "alarms": given.alarms}))
 
 
 def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training(query):
@@ -192,6 +206,26 @@ def test_an_alarm_is_a_column_of_every_table_of_labels(suffix, tmp_path):
         written = adata.obs["optirank_alarm"]
         assert adata.uns["optirank"]["agreement"] == labels.record["agreement"]
     assert set(written) == {alarm}
+
+
+def with_genes(query, model, n_panel, n_others):
+    """The query with some genes of the panel, and some that check its labels."""
+    others = [gene for gene in model.further.genes if gene in query.var_names]
+    return query[:, [*model.genes[:n_panel], *others[:n_others]]].copy()
+
+
+def test_a_query_without_most_of_the_panel_is_an_alarm_unless_other_genes_agree():
+    model, query = telling_model(), telling_pair()[1]
+    for wrong, n_others in ((query, 0), (scrambled(query), 30), (query[:5], 40)):
+        labels = label_profiles(with_genes(wrong, model, 13, n_others), model)
+        assert labels.record["agreement"] is None
+        assert any("% of the panel's genes are missing" in w for w in labels.warnings)
+        assert (labels.table()["alarm"] != "").all()
+    assert not label_profiles(with_genes(query, model, 13, 30), model).warnings
+    assert not label_profiles(with_genes(query, model, 20, 0), model).warnings
+    aim = PredictOptions(target_error=0.2)
+    kept = label_profiles(with_genes(query, model, 13, 0), model, aim)
+    assert (kept.reasons == NOT_KEPT).all()
 
 
 def test_strict_withholds_all_labels_of_a_query_with_an_alarm_and_no_others():

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 N_GENES = 1000  # outside the panel, those of largest t statistic
 _LEAST_T = 3.0  # one gene in 400 has such a t statistic by chance: it tells no class
-FEWEST_GENES = 50  # fewer genes of a query check nothing
+FEWEST_GENES = 50  # fewer genes of a query show nothing but a clear agreement
+CLEAR = 2.0  # standard errors of a correlation by chance, 1 / sqrt(genes)
 FEWEST_SAMPLES = 3  # of a label that is looked at
 MOST_SAMPLES = 2000  # of a query, evenly spaced: more change little, and cost time
 
@@ -153,13 +154,19 @@ def further_genes(sums: ClassSums, panel: NDArray, n: int = N_GENES) -> NDArray:
 def agreement_of(reference: NDArray, query: LabelMeans) -> Agreement:
     """Compare the mean ranks of the reference (classes, genes) with those of labels.
 
-    Fewer than 50 genes compare nothing.
+    Fewer than 50 genes compare nothing, unless their agreement is too high for chance.
     """
     found = np.flatnonzero(query.counts >= FEWEST_SAMPLES)
-    if len(found) < 2 or reference.shape[1] < FEWEST_GENES:
+    if len(found) < 2 or not reference.shape[1]:
         found = found[:0]
     of_reference = _differences(reference[found])
-    return Agreement(found, of_reference, _differences(query.means[found]))
+    compared = Agreement(found, of_reference, _differences(query.means[found]))
+    overall = compared.overall
+    if overall is None or compared.n_genes >= FEWEST_GENES:
+        return compared
+    if overall * np.sqrt(compared.n_genes) > CLEAR:
+        return compared
+    return Agreement(found[:0], compared.reference[:0], compared.query[:0])
 
 
 def every_so_many(n_samples: int) -> int:

@@ -89,7 +89,8 @@ def agreement(
     if compared.overall is None:
         raise DataError(
             f"the labels of column {key!r} cannot be checked: it takes two labels of "
-            "the model with three samples each, and 50 of the model's further genes "
+            "the model with three samples each, and 50 of the model's further genes, "
+            "or a clear agreement of fewer "
             f"({len(genes)} are there)"
         )
     return finish(draw_agreement(ax, compared, classes), show)

@@ -23,7 +23,12 @@ from optirank.model.likeness import CHANCE, INVERTED, INVERTED_BELOW
 from optirank.model.tree import SURE, Terms, Tree
 from optirank.model.values import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.weights import SizedPanel
-from optirank.panel.agreement import FEWEST_GENES, FEWEST_SAMPLES, MOST_SAMPLES
+from optirank.panel.agreement import (
+    CLEAR,
+    FEWEST_GENES,
+    FEWEST_SAMPLES,
+    MOST_SAMPLES,
+)
 from optirank.workflow import trust
 from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
@@ -55,6 +60,7 @@ WORDS = {
         "inverted": INVERTED,
         "inverted_below": INVERTED_BELOW,
         "chance": CHANCE,
+        "clear": CLEAR,
         "fewest_genes": FEWEST_GENES,
         "fewest_samples": FEWEST_SAMPLES,
         "most_samples": MOST_SAMPLES,
@@ -62,6 +68,7 @@ WORDS = {
         "doubt_below": trust.DOUBT_BELOW,
         "unlike": trust.UNLIKE,
         "unlike_unchecked": trust.UNLIKE_UNCHECKED,
+        "most": trust.MOST,
         "adapt_from": trust.ADAPT_FROM,
         "suggest_adapt": trust.SUGGEST_ADAPT,
         "low_label": trust.LOW_LABEL,

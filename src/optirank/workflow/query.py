@@ -191,7 +191,8 @@ class Query:
         relative = None
         if known is not None:
             relative = known.relative(self.likeness, self.labels_looked_at)
-        return Trust(model.classes.tolist(), n_samples, compared, relative)
+        missing = 1.0 - float(self.predictor.match.present.mean())
+        return Trust(model.classes.tolist(), n_samples, compared, relative, missing)
 
     def alarms(self) -> list[str]:
         """What says that the labels may be wrong as a whole."""

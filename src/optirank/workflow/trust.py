@@ -1,10 +1,12 @@
 """Whether the labels of a query can be right as a whole, told without any truth.
 
-Two things are known. *Agreement*: do the samples that got one label differ from those
+Three things are known. *Agreement*: do the samples that got one label differ from those
 that got another, in genes outside the panel, as in the training data? And *likeness*:
 do samples look like the class that they were given, as much as held-out samples of the
-training did? The rule was chosen on the sets of eight tissues and judged on seventy
-others (``benchmarks/study_agreement.py``); figures in words are of these.
+training did? And how much of the *panel* is missing: labels that rest on less than half
+of it, and that nothing else checks, are not trusted. The rule was chosen on the sets of
+eight tissues and judged on seventy others (``benchmarks/study_agreement.py``); figures
+in words are of these.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ ALARM_BELOW = 0.25  # agreement: few right queries have less, most wrong ones do
 DOUBT_BELOW = 0.45  # agreement: below, likeness decides
 UNLIKE = 0.6  # share of the model's own likeness: less, and a doubt is an alarm
 UNLIKE_UNCHECKED = 0.5  # the same, where nothing else is known
+MOST = 0.5  # share of the panel: labels with more missing must be checked
 ADAPT_FROM = 0.3  # agreement: learning from a query gains less below, and loses more
 SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
 LOW_LABEL = 0.4  # agreement of a label below which it is named
@@ -51,12 +54,22 @@ UNLIKELY = (
     "scrambled genes, or scaled values): their labels may all be wrong"
 )
 
+LACKING = (
+    "{:.0%} of the panel's genes are missing, and nothing else checks the labels: they "
+    "may all be wrong"
+)
 
-def is_alarm(agreement: float | None, likeness: float | None) -> bool:
-    """Whether labels may all be wrong, of what is known of their query."""
+
+def is_alarm(
+    agreement: float | None, likeness: float | None, missing: float = 0.0
+) -> bool:
+    """Whether labels may all be wrong, of what is known of their query.
+
+    ``missing`` is the share of the panel's genes that the query lacks.
+    """
     likeness = float("inf") if likeness is None else likeness
     if agreement is None:
-        return likeness < UNLIKE_UNCHECKED
+        return likeness < UNLIKE_UNCHECKED or missing > MOST
     doubted = agreement < DOUBT_BELOW and likeness < UNLIKE
     return agreement < ALARM_BELOW or doubted
 
@@ -73,12 +86,14 @@ class Trust:
         stores no further genes.
     likeness : the median likeness of the samples, as a share of that of held-out
         samples of the same labels; None where the model cannot tell.
+    missing : the share of the panel's genes that the query lacks.
     """
 
     classes: Sequence[str]
     n_samples: int
     compared: Agreement | None = None
     likeness: float | None = None
+    missing: float = 0.0
 
     @property
     def agreement(self) -> float | None:
@@ -98,7 +113,7 @@ class Trust:
     @property
     def alarmed(self) -> bool:
         """Whether the labels may all be wrong."""
-        return is_alarm(self.agreement, self.likeness)
+        return is_alarm(self.agreement, self.likeness, self.missing)
 
     @property
     def adapt_helps(self) -> bool:
@@ -123,7 +138,8 @@ class Trust:
         if not self.alarmed:
             return []
         if self.agreement is None:
-            return [UNLIKELY]
+            lacking = [LACKING.format(self.missing)] if self.missing > MOST else []
+            return [*([UNLIKELY] if is_alarm(None, self.likeness) else []), *lacking]
         return [
             f"{UNLIKELY}. In genes outside the panel the labels differ hardly as in "
             f"the training data (agreement {self.agreement:.2f})"
@@ -156,7 +172,7 @@ class Trust:
         if self.compared.n_genes < FEWEST_GENES:
             return (
                 f"the query has {self.compared.n_genes} of those that the model "
-                f"stores, and it takes {FEWEST_GENES}"
+                f"stores, and it takes {FEWEST_GENES}, or a clear agreement of fewer"
             )
         return (
             f"it takes two labels of at least {FEWEST_SAMPLES} samples each, of the "

@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.performance import Performance
     from optirank.workflow.query import Query
-    from optirank.workflow.trust import Trust
 
 NO_INFORMATION = "no information: all genes of the panel have the same value"
 LOW_CONFIDENCE = "confidence below the threshold"
 UNKNOWN = "looks like no class of the training data"
 STRICT = "the labels may all be wrong, see the alarm (strict)"
-NOT_KEPT = "the query does not look like the training data: no error can be kept"
+NOT_KEPT = "the labels may all be wrong, see the alarm: no error can be kept"
 _FEW_GENES = 5  # outside the largest tie: below, a label rests on very little
 
 
@@ -69,8 +68,8 @@ def withhold(
     withheld where it is unsure, and without a threshold of the user or of the training
     a label must be more probable than all others together.
 
-    Where the query's ``trust`` says that the labels may all be wrong, no target error
-    can be kept: it is an aim on data like the training, and all labels are withheld.
+    Where there is an alarm, no target error can be kept: it is an aim on data like the
+    training, and all labels are withheld.
     """
     decision = Withholding(np.full(len(confidence), "", dtype=object))
     if options.unknown_rate is not None:
@@ -84,7 +83,7 @@ def withhold(
     if decision.threshold is not None:
         _withhold_unsure(decision, confidence, decision.threshold)
     if target is not None:
-        _withhold_untrusted(decision, target, query.trust)
+        _withhold_untrusted(decision, target, query)
     _withhold_tied(decision, query.genes_apart)
     return decision
 
@@ -169,15 +168,15 @@ def _withhold_unsure(
     decision.notes.append(f"{what}: {decision.threshold_reason}")
 
 
-def _withhold_untrusted(decision: Withholding, target: float, trust: Trust) -> None:
+def _withhold_untrusted(decision: Withholding, target: float, query: Query) -> None:
     """Withhold all labels where the error cannot be kept; say where nobody knows."""
-    if trust.alarmed:
+    if query.alarms():
         decision.reasons[:] = NOT_KEPT
         decision.notes.append(
             f"an error of {percent(target)} is an aim on data like the training, and "
-            "these do not look like it: all labels are withheld"
+            "for these there is an alarm: all labels are withheld"
         )
-    elif trust.agreement is None:
+    elif query.trust.agreement is None:
         decision.notes.append(
             f"an error of {percent(target)} is an aim on data like the training: "
             "whether these are like it cannot be checked by other genes"

@@ -23,19 +23,25 @@ export function labelMeans(values, labels, nClasses, nGenes) {
 /**
  * Compare the mean ranks of the reference with those of a query's labels.
  *
- * `overall` is null where fewer than two labels have three samples, or genes are few; `byLabel` has
+ * `overall` is null where fewer than two labels have three samples, or genes are few and show no
+ * clear agreement; `byLabel` has
  * the agreement of each label that was looked at, by its position.
  */
 export function agreementOf(reference, query, words) {
   const nGenes = reference[0]?.length ?? 0;
   let found = Array.from(query.counts.keys()).filter((label) => query.counts[label] >= words.fewest_samples);
-  if (found.length < 2 || nGenes < words.fewest_genes) found = [];
+  if (found.length < 2 || !nGenes) found = [];
   const own = differences(found.map((label) => reference[label]));
   const given = differences(found.map((label) => query.means[label]));
   const joined = (rows) => Float64Array.from(rows.flatMap((row) => Array.from(row)));
+  let overall = found.length ? correlation(joined(own), joined(given)) : null;
+  if (overall !== null && nGenes < words.fewest_genes && overall * Math.sqrt(nGenes) <= words.clear) {
+    found = [];
+    overall = null;
+  }
   return {
     nGenes,
-    overall: found.length ? correlation(joined(own), joined(given)) : null,
+    overall,
     byLabel: new Map(found.map((label, k) => [label, correlation(own[k], given[k])])),
   };
 }

@@ -96,10 +96,11 @@ export function labelValues(source, values, further, model, bound, readerNotes, 
   const query = score(values, nSamples, bound, options);
   const checked = check(query, further, bound, nSamples, words.trust);
   query.trust = checked.trust;
+  query.alarms = [...boundAlarms(bound), ...query.trust.alarms];
   query.ways = bound.tree && waysOf(query, bound);
   const decision = withhold(query, bound, options, words);
   const levels = bound.tree && levelLabels(bound.tree, query.ways, bound.classes, decision.threshold ?? 0);
-  const alarms = [...boundAlarms(bound), ...query.trust.alarms];
+  const { alarms } = query;
   if (alarms.length && options.strict) withholdAll(decision);
   const shares = valueShares(values, nSamples, nGenes, blockRows);
   const missing = lackingGenes(bound.match);
@@ -155,8 +156,9 @@ function check(query, further, bound, nSamples, words) {
     compared = agreementOf(bound.further.means, means, words);
     inverted = nGenes > 0 && looksInverted(bound.further.means, means, words);
   }
+  const missing = 1 - nPresent(bound.match) / bound.match.genes.length;
   const likeness = panel.levels && relativeLikeness(query.likeness, query.labels, panel.levels);
-  return { trust: trustOf(compared, likeness, classes, nSamples, words), inverted };
+  return { trust: trustOf({ compared, likeness, missing, nSamples }, classes, words), inverted };
 }
 
 /** Refuse values that have no rank, as the pass over blocks does. */

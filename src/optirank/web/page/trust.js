@@ -6,13 +6,14 @@ import { counted, fixed, general, share, some } from "./text.js";
  * What checks the labels of a query.
  *
  * `compared` is the agreement, null where the model stores no further genes; `likeness` the median
- * likeness as a share of that of held-out samples, null where it is not known.
+ * likeness as a share of that of held-out samples, null where it is not known; `missing` the share
+ * of the panel's genes that the query lacks.
  */
-export function trustOf(compared, likeness, classes, nSamples, words) {
+export function trustOf({ compared, likeness, missing, nSamples }, classes, words) {
   const agreement = compared?.overall ?? null;
   const byLabel = new Map([...(compared?.byLabel ?? [])].map(([label, value]) => [classes[label], value]));
-  const alarmed = isAlarm(agreement, likeness, words);
-  const trust = { compared, agreement, likeness, byLabel, alarmed, nSamples };
+  const alarmed = isAlarm(agreement, likeness, missing, words);
+  const trust = { compared, agreement, likeness, missing, byLabel, alarmed, nSamples };
   return {
     ...trust,
     adaptHelps:
@@ -22,15 +23,23 @@ export function trustOf(compared, likeness, classes, nSamples, words) {
   };
 }
 
-function isAlarm(agreement, known, words) {
+function isAlarm(agreement, known, missing, words) {
   const likeness = known ?? Infinity;
-  if (agreement === null) return likeness < words.unlike_unchecked;
+  if (agreement === null) return likeness < words.unlike_unchecked || missing > words.most;
   return agreement < words.alarm_below || (agreement < words.doubt_below && likeness < words.unlike);
 }
 
-function alarmsOf({ alarmed, agreement }, words) {
+function alarmsOf({ alarmed, agreement, likeness, missing }, words) {
   if (!alarmed) return [];
-  if (agreement === null) return [words.unlikely];
+  if (agreement === null) {
+    const lacking =
+      `${share(missing, 0)} of the panel's genes are missing, and nothing else checks the labels: ` +
+      "they may all be wrong";
+    return [
+      ...(isAlarm(null, likeness, 0, words) ? [words.unlikely] : []),
+      ...(missing > words.most ? [lacking] : []),
+    ];
+  }
   return [
     `${words.unlikely}. In genes outside the panel the labels differ hardly as in the training data ` +
       `(agreement ${fixed(agreement, 2)})`,
@@ -61,7 +70,10 @@ function unchecked({ compared, nSamples }, words) {
     );
   }
   if (compared.nGenes < words.fewest_genes) {
-    return `the query has ${compared.nGenes} of those that the model stores, and it takes ${words.fewest_genes}`;
+    return (
+      `the query has ${compared.nGenes} of those that the model stores, and it takes ` +
+      `${words.fewest_genes}, or a clear agreement of fewer`
+    );
   }
   return (
     `it takes two labels of at least ${words.fewest_samples} samples each, of the ` +

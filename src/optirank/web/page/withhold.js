@@ -30,7 +30,7 @@ export function withhold(query, bound, options, words) {
     decision.thresholdReason = "labels of a tree are more probable than all others together";
   }
   if (decision.threshold !== null) withholdUnsure(decision, confidence, byLevel);
-  if (target !== null) withholdUntrusted(decision, target, query.trust);
+  if (target !== null) withholdUntrusted(decision, target, query);
   withholdTied(decision, query.genesApart);
   return decision;
 }
@@ -162,8 +162,8 @@ function withholdUnsure(decision, confidence, byLevel) {
 }
 
 /** Withhold all labels where the error cannot be kept; say where nobody knows. */
-function withholdUntrusted(decision, target, trust) {
-  if (trust.alarmed) {
+function withholdUntrusted(decision, target, { alarms, trust }) {
+  if (alarms.length) {
     decision.codes.fill(4);
     decision.notes.push(notKept(target));
   } else if (trust.agreement === null) decision.notes.push(notChecked(target));

@@ -100,8 +100,8 @@ export const cannotShow = (target, control, certainty) =>
 
 /** Says that a target error cannot be kept on data unlike the training. */
 export const notKept = (target) =>
-  `an error of ${percent(target)} is an aim on data like the training, and these do not look like ` +
-  "it: all labels are withheld";
+  `an error of ${percent(target)} is an aim on data like the training, and for these there is an ` +
+  "alarm: all labels are withheld";
 
 /** Says that nobody knows whether a target error is kept. */
 export const notChecked = (target) =>
