@@ -15,7 +15,7 @@ import pandas as pd
 
 from optirank._util.names import counted, some
 from optirank.io.data import DataError, annotations_of, source_of, text_column
-from optirank.io.joining import FILE_COLUMN
+from optirank.io.objects import FILE_COLUMN
 from optirank.io.reading import open_expression
 from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
 from optirank.ontology import (

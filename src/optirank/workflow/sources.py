@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optirank._util.names import some
 from optirank.io.data import DataError, annotations_of, check_column, readable
-from optirank.io.joining import FILE_COLUMN, join
+from optirank.io.objects import FILE_COLUMN, join
 from optirank.io.reading import is_table, open_file, read_gene_names
 from optirank.io.table_files import open_text
 
