@@ -109,23 +109,22 @@ def timed(source: RealTasks, scores: pd.DataFrame) -> Iterator[dict]:
     """
     (design,) = source.designs(TIMED)
     splits = {split.index: split for split in design.splits}
-    for row in scores.to_dict("records"):
-        record: dict[str, Any] = dict(row)
-        problem = make_problem(
-            design, splits[record["split"]], record["problem"], PAPER
-        )
-        setting = json.loads(record["setting"])
-        grid = {name: (value,) for name, value in setting.items()}
-        start = time.process_time()
-        with one_blas_thread():
-            fit_grid(get(record["classifier"]), problem, grid, [], cold=True)
-        yield {
-            "task": TIMED,
-            "n_train": len(problem.train.labels),
-            "n_features": len(problem.train.genes),
-            **{key: record[key] for key in ("problem", "split", "classifier")},
-            "seconds": time.process_time() - start,
-        }
+    for (name, index), rows in scores.groupby(["problem", "split"], sort=False):
+        problem = make_problem(design, splits[index], str(name), PAPER)
+        for row in rows.to_dict("records"):
+            record: dict[str, Any] = dict(row)
+            setting = json.loads(record["setting"])
+            grid = {parameter: (value,) for parameter, value in setting.items()}
+            start = time.process_time()
+            with one_blas_thread():
+                fit_grid(get(record["classifier"]), problem, grid, [], cold=True)
+            yield {
+                "task": TIMED,
+                "n_train": len(problem.train.labels),
+                "n_features": len(problem.train.genes),
+                **{key: record[key] for key in ("problem", "split", "classifier")},
+                "seconds": time.process_time() - start,
+            }
 
 
 if __name__ == "__main__":

@@ -124,12 +124,6 @@ def blood_nearest_mean_as_many() -> str:
     return rival_accuracy("blood-human", AS_MANY_GENES)
 
 
-@number
-def blood_nearest_mean_all() -> str:
-    """Accuracy of the nearest class mean with all genes, for blood-human."""
-    return rival_accuracy("blood-human", ALL_GENES)
-
-
 def class_counts(model: str, name: str, label: str) -> pd.Series:
     """The line of models.csv of a class of a model on one set."""
     rows = read("models").set_index(["model", "set", "class"])

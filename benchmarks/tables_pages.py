@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import pandas as pd
-from tables import number, percent, read
+from tables import number, percent, read, tissue_mean
 
 from optirank_lab.benchmark.curve import ALL, PANEL
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
 
-RATIOS = "nki_er"  # the breast set of log ratios
-
 
 def mean_of_curve(method: str, k: str, chosen: pd.Series) -> str:
-    """Mean over some pairs of the curve."""
+    """Mean of some pairs of the curve over their problems."""
     rows = read("curve")
     of_method = (rows["method"] == method) & (rows["k"] == k)
-    return percent(rows.loc[of_method & chosen, "balanced_accuracy"].mean())
-
-
-def breast_pairs(*, ratios: bool) -> pd.Series:
-    """Rows of pairs of breast sets, one of which has log ratios, or none."""
-    rows = read("curve")
-    has_ratios = rows["pair"].str.contains(RATIOS)
-    return (rows["tissue"] == "breast ER") & (has_ratios == ratios)
-
-
-@number
-def breast_with_ratios() -> str:
-    """The panel of 100 between breast sets, one of which has log ratios."""
-    return mean_of_curve(PANEL, "100", breast_pairs(ratios=True))
-
-
-@number
-def breast_without_ratios() -> str:
-    """The panel of 100 between the other breast sets."""
-    return mean_of_curve(PANEL, "100", breast_pairs(ratios=False))
+    return percent(tissue_mean(rows[of_method & chosen], "balanced_accuracy"))
 
 
 @number

@@ -42,16 +42,13 @@ def product_of(rows: pd.DataFrame) -> pd.DataFrame:
     )
     records = []
     for (size, adapted), part in rows.groupby(["asked_for", "adapted"], sort=False):
-        error = part["calibration_error"]
         record = {
             "genes": "by default" if size == "auto" else str(size),
             "labels": "adapted" if adapted else "plain",
-            "pairs": str(len(part)),
             "genes (median)": f"{part['genes'].median():.0f}",
             "balanced accuracy": percent(tissue_mean(part, "balanced_accuracy")),
             "adapted minus plain": "–",
             "calibration error": f"{tissue_mean(part, 'calibration_error'):.3f}",
-            "above 0.1": f"{(error > LARGE_CALIBRATION_ERROR).sum()} of {len(part)}",
             "mean confidence": percent(tissue_mean(part, "confidence")),
             "right": percent(tissue_mean(part, "accuracy")),
         }
@@ -132,7 +129,6 @@ def error_control_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFra
                 "labels given": percent(tissue_mean(shown, "share_given")),
                 f"error, over {tissue}": percent(tissue_mean(given, "error")),
                 "without control": percent(tissue_mean(given, "error_without")),
-                "error, over pairs": percent(given["error"].mean()),
                 "kept": f"{(given['error'] <= target).sum()} of {len(given)}",
                 "kept, classes counted equally": f"{equal.sum()} of {len(given)}",
                 "kept without control": (
@@ -307,27 +303,9 @@ def _change(share: float, model: str = PANEL) -> str:
 
 
 @number
-def change_30() -> str:
-    """Change of the panel of 100 without 30 % of its genes."""
-    return _change(0.3)
-
-
-@number
 def change_50() -> str:
     """Change of the panel of 100 without half of its genes."""
     return _change(0.5)
-
-
-@number
-def change_30_nearest_mean() -> str:
-    """Change of the nearest class mean of 100 genes without 30 % of them."""
-    return _change(0.3, NEAREST_MEAN)
-
-
-@number
-def change_30_lr() -> str:
-    """Change of regression on the ranks of 100 genes without 30 % of them."""
-    return _change(0.3, "LR on ranks")
 
 
 @number
@@ -352,44 +330,6 @@ def _control(target: float = 0.05) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataF
     rows = rows[rows["target"] == target]
     shown = rows[rows["can_be_shown"]]
     return rows, shown, shown[shown["n_given"] > 0]
-
-
-@number
-def control_error() -> str:
-    """Error over tissues with a target of 5 %."""
-    return percent(tissue_mean(_control()[2], "error"))
-
-
-@number
-def control_without() -> str:
-    """Error over tissues of the same pairs without control."""
-    return percent(tissue_mean(_control()[2], "error_without"))
-
-
-@number
-def control_labels() -> str:
-    """Share of samples that get a label at 5 %, over tissues."""
-    return percent(tissue_mean(_control()[1], "share_given"))
-
-
-@number
-def control_served() -> str:
-    """Pairs that got labels at 5 %."""
-    return str(len(_control()[2]))
-
-
-@number
-def control_too_few() -> str:
-    """Pairs with too few held-out samples for 5 %."""
-    rows, shown, _ = _control()
-    return str(len(rows) - len(shown))
-
-
-@number
-def control_all_withheld() -> str:
-    """Pairs with enough held-out samples, of which every label was withheld at 5 %."""
-    _, shown, given = _control()
-    return str(len(shown) - len(given))
 
 
 def _kept(rows: pd.DataFrame) -> str:
@@ -438,54 +378,11 @@ def known_lost_share() -> str:
     return percent(_unknown("known_lost"))
 
 
-def _adapted(query: str, column: str) -> str:
-    rows = across_platforms(read("adaptation"))
-    rows = rows[(rows["query"] == query) & (rows["genes"] == 100)]
-    return percent(tissue_mean(rows, column))
-
-
-@table
-def adapting() -> pd.DataFrame:
-    """Plain and adapted with 100 genes, in few words."""
-    words = {
-        "whole query": "all samples",
-        "one class at 90 %": "one class is 90 % of the samples",
-        "one class left out": "a class of the model is absent",
-        "one class alone": "samples of a single class",
-    }
-    return pd.DataFrame(
-        {
-            "the query has": text,
-            "plain": _adapted(query, "plain"),
-            "adapted": _adapted(query, "adapted"),
-        }
-        for query, text in words.items()
-    )
-
-
 def _product(size: str, *, adapted: bool) -> pd.DataFrame:
     """Rows of models of a size, across platforms."""
     rows = across_platforms(read("product"))
     of_size = rows["asked_for"].astype(str) == size
     return rows[of_size & (rows["adapted"] == adapted)]
-
-
-@number
-def product_auto() -> str:
-    """Balanced accuracy of `train` by default."""
-    return percent(tissue_mean(_product("auto", adapted=False), "balanced_accuracy"))
-
-
-@number
-def product_100() -> str:
-    """Balanced accuracy of `train --genes 100`."""
-    return percent(tissue_mean(_product("100", adapted=False), "balanced_accuracy"))
-
-
-@number
-def adapted_100() -> str:
-    """The same after learning from the query."""
-    return percent(tissue_mean(_product("100", adapted=True), "balanced_accuracy"))
 
 
 @number
@@ -498,27 +395,7 @@ def adapted_minus_plain() -> str:
 
 
 @number
-def calibration_error_mean() -> str:
-    """Expected calibration error over problems."""
-    rows = _product("100", adapted=False)
-    return f"{tissue_mean(rows, 'calibration_error'):.3f}"
-
-
-@number
-def calibration_error_adapted() -> str:
-    """Expected calibration error over problems, of adapted labels."""
-    rows = _product("100", adapted=True)
-    return f"{tissue_mean(rows, 'calibration_error'):.3f}"
-
-
-@number
 def calibration_large() -> str:
     """Pairs with an expected calibration error above 0.1."""
     error = _product("100", adapted=False)["calibration_error"]
     return f"{(error > LARGE_CALIBRATION_ERROR).sum()} of {len(error)}"
-
-
-@number
-def labels_given() -> str:
-    """Share of labels given at 5 %, over problems, where it can be shown."""
-    return percent(tissue_mean(_control()[1], "share_given"), 0)

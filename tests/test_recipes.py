@@ -239,9 +239,10 @@ def test_a_default_of_l1_is_one_number():
 # A method of train, a column of predict
 
 
-def train_two_genes(prepared, looked, options, progress):
+def train_two_genes(prepared, options, progress):
     """A toy method: the panel model with two genes."""
-    return train_panel(replace(prepared, n_genes=2), looked, options, progress)
+    prepared.n_genes = 2
+    return train_panel(prepared, options, progress)
 
 
 def test_a_method_of_train_is_one_entry(monkeypatch, tmp_path):

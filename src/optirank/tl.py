@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from optirank.workflow.results import Result, write_pages_with
+from optirank.workflow import Result, write_pages_with
 
 if TYPE_CHECKING:
     import pandas as pd

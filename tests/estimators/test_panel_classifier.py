@@ -19,8 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import PanelClassifier
 from optirank._util.scales import STANDARDISED
-from optirank.panel.elimination import path_sizes
-from optirank.panel.held_out import MISSING, HeldOut, choose_size
+from optirank.panel.elimination import MISSING, HeldOut, choose_size, path_sizes
 
 WEIGHTS = {
     f"check_sample_weight_equivalence_on_{kind}_data": "weights count in the fits; folds "

@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank.panel.held_out import deal_folds
 from optirank.panel.sources import (
     KeptSamples,
     PlaceSums,
     SortedSamples,
+    deal_folds,
     first_look,
     fold_matrix,
     keys_of_names,
@@ -124,13 +124,15 @@ def test_a_first_look_depends_on_the_samples_and_not_on_their_order(form, monkey
         first_look(functools.partial(fold_matrix, form(V)), y, 2, keys, n_folds=5)
         for V, y in ((X, codes), (X[order], codes[order]))
     )
-    assert np.bincount(codes[first.rows]).tolist() == [500, 300]
-    assert (order[second.rows] == first.rows).all()
-    assert (second.fold_of == first.fold_of[order]).all()
-    assert np.array_equal(second.sums.sums, first.sums.sums)
-    assert np.array_equal(second.sums.squares, first.sums.squares)
-    assert first.sums.sizes.sum(axis=0).tolist() == [2700, 300]
-    assert (first.sums.sizes[1:] == [100, 60]).all()
+    sums, rows, _, fold_of, _ = first
+    other_sums, other_rows, _, other_fold_of, _ = second
+    assert np.bincount(codes[rows]).tolist() == [500, 300]
+    assert (order[other_rows] == rows).all()
+    assert (other_fold_of == fold_of[order]).all()
+    assert np.array_equal(other_sums.sums, sums.sums)
+    assert np.array_equal(other_sums.squares, sums.squares)
+    assert sums.sizes.sum(axis=0).tolist() == [2700, 300]
+    assert (sums.sizes[1:] == [100, 60]).all()
 
 
 def test_samples_are_copies_only_where_enough_genes_differ():

@@ -129,7 +129,7 @@ def test_a_reference_with_ensembl_ids_is_translated_to_the_names_of_the_query(qu
     reference = with_ids(reference_set())
     genes = [str(name) for name in query.var_names]
     options = TrainingOptions(label=LABEL, query_genes=genes, n_genes=20, n_jobs=1)
-    prepared, _ = prepare(reference, options)
+    prepared = prepare(reference, options)
     assert set(prepared.genes) <= set(genes)
     assert len(prepared.genes) > 100
     assert any("from Ensembl ids to symbols" in note for note in prepared.notes)

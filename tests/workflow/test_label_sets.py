@@ -7,13 +7,13 @@ import pytest
 
 from optirank.io.data import DataError
 from optirank.ontology import cell_ontology, term_ids
-from optirank.workflow.label_sets import (
+from optirank.workflow.sources import (
+    LabelSets,
     check_mapping,
-    join,
     labels_of_files,
     ontology_tree,
     read_tree,
-    side_by_side,
+    renamed,
 )
 
 SETS = {
@@ -23,7 +23,7 @@ SETS = {
 
 
 def test_labels_stand_side_by_side_with_their_counts():
-    counts = side_by_side(SETS, cell_ontology()).counts
+    counts = LabelSets(SETS, cell_ontology()).counts
     assert counts.loc["alpha"].tolist() == [2, 4]
     assert counts.index[0] == "alpha"  # which both sets have
     assert counts.loc["epsilon"].tolist() == [0, 1]
@@ -31,17 +31,17 @@ def test_labels_stand_side_by_side_with_their_counts():
 
 
 def test_labels_that_look_alike_are_named_with_the_line_that_joins_them():
-    notes = side_by_side(SETS, cell_ontology()).notes()
+    notes = LabelSets(SETS, cell_ontology()).notes()
     assert any("mapping={'B cell': 'b_cells'}" in note for note in notes)
     assert any("mapping={'Ductal': 'ductal'}" in note for note in notes)
 
 
 def test_labels_of_one_set_alone_are_named_unless_they_look_like_another():
-    assert side_by_side(SETS, cell_ontology()).only_in() == {"two": ["epsilon"]}
+    assert LabelSets(SETS, cell_ontology()).only_in() == {"two": ["epsilon"]}
 
 
 def test_the_terms_of_the_user_win():
-    sets = side_by_side(
+    sets = LabelSets(
         SETS, cell_ontology(), {"ductal": "CL:0000171", "alpha": "CL:0000171"}
     )
     assert ("alpha", "ductal") in sets.alike
@@ -50,7 +50,7 @@ def test_the_terms_of_the_user_win():
 
 
 def test_joining_is_what_was_asked_for_and_nothing_else():
-    assert join(["b", None, "B"], {"b": "B"}) == ["B", None, "B"]
+    assert renamed(["b", None, "B"], {"b": "B"}) == ["B", None, "B"]
     check_mapping({"b": "B"}, ["b", "B"])
     with pytest.raises(DataError, match="no set has the label 'x'"):
         check_mapping({"x": "B"}, ["b", "B"])

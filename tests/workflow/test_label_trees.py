@@ -19,8 +19,8 @@ from optirank.report.pages import write_report
 from optirank.workflow.cards import model_card
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.label_files import join_labels, predict_file
-from optirank.workflow.label_sets import labelled_samples
 from optirank.workflow.predict import PredictOptions, label_profiles
+from optirank.workflow.sources import labelled_samples
 from optirank.workflow.train import TrainingOptions, train
 from profiles import changed
 
@@ -262,43 +262,48 @@ def obs_of(**columns) -> pd.DataFrame:
 
 def test_the_tree_of_the_ontology_takes_the_ancestors_at_hand():
     obs = obs_of(x=["T cell"] * 3 + ["CD4 T cell"] * 3 + ["CD8 T cell"] * 3 + ["z"] * 3)
-    found = labelled_samples(
-        obs, options(label="x", tree="ontology"), "s", several=False
+    notes = []
+    labels, tree, terms = labelled_samples(
+        obs, options(label="x", tree="ontology"), "s", notes, several=False
     )
-    assert found.tree.parents["CD4 T cell"] == "T cell"
-    assert found.tree.parents["z"] == ""
-    assert "z" not in found.terms.ids
-    assert any("3 of 4 labels have a term" in note for note in found.notes)
-    assert found.labels.isna().sum() == 3
+    assert tree.parents["CD4 T cell"] == "T cell"
+    assert tree.parents["z"] == ""
+    assert "z" not in terms.ids
+    assert any("3 of 4 labels have a term" in note for note in notes)
+    assert labels.isna().sum() == 3
 
 
 def test_a_tree_in_which_no_label_is_above_another_is_left_out():
     obs = obs_of(x=["a"] * 3 + ["b"] * 3)
-    found = labelled_samples(
-        obs, options(label="x", tree={"a": "", "b": ""}), "s", several=False
+    notes = []
+    _, tree, _ = labelled_samples(
+        obs, options(label="x", tree={"a": "", "b": ""}), "s", notes, several=False
     )
-    assert found.tree is None
-    assert "no label stands above another" in found.notes[0]
+    assert tree is None
+    assert "no label stands above another" in notes[0]
 
 
 def test_columns_that_are_not_nested_name_the_samples():
     obs = obs_of(a=["x", "x", "y"], b=["1", "2", "1"])
     with pytest.raises(ValueError, match=r"not nested: '1'.*such as cell"):
-        labelled_samples(obs, options(label=["a", "b"]), "s", several=False)
+        labelled_samples(obs, options(label=["a", "b"]), "s", [], several=False)
 
 
 def test_labels_are_joined_where_it_was_asked_for_and_else_only_named():
     obs = obs_of(x=["B"] * 3 + ["b"] * 3 + ["c"] * 3, file=["1"] * 3 + ["2"] * 6)
-    loose = labelled_samples(obs, options(label="x"), "s", several=True)
-    assert set(loose.labels) == {"B", "b", "c"}
-    assert any("look like one class" in note for note in loose.notes)
+    notes = []
+    labels, *_ = labelled_samples(obs, options(label="x"), "s", notes, several=True)
+    assert set(labels) == {"B", "b", "c"}
+    assert any("look like one class" in note for note in notes)
     asked = options(label="x", mapping={"b": "B"})
-    joined = labelled_samples(obs, asked, "s", several=True)
-    assert set(joined.labels) == {"B", "c"}
-    assert not any("look like one class" in note for note in joined.notes)
-    assert any("2 alone has 1 class" in note for note in joined.notes)
+    notes = []
+    labels, *_ = labelled_samples(obs, asked, "s", notes, several=True)
+    assert set(labels) == {"B", "c"}
+    assert not any("look like one class" in note for note in notes)
+    assert any("2 alone has 1 class" in note for note in notes)
+    unknown = options(label="x", mapping={"q": "B"})
     with pytest.raises(DataError, match="no set has the label 'q'"):
-        labelled_samples(obs, options(label="x", mapping={"q": "B"}), "s", several=True)
+        labelled_samples(obs, unknown, "s", [], several=True)
 
 
 def test_a_tree_and_several_columns_are_refused_together():

@@ -147,7 +147,7 @@ def test_a_source_in_which_a_class_is_frequent_is_not_learned_in_its_place(metho
     obs = pd.DataFrame({"y": y, "source": source}, index=names)
     data = made(X, [f"g{k}" for k in range(60)], obs, "two")
     options = TrainingOptions(label="y", batch="source", method=method)
-    weights = prepare(data, options)[0].weights
+    weights = prepare(data, options).weights
     for label in ("a", "b"):
         sums = [weights[(y == label) & (source == one)].sum() for one in ("one", "two")]
         assert max(sums) < 2 * min(sums)  # the numbers of samples are 90 and 10

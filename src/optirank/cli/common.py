@@ -28,9 +28,9 @@ from optirank._util.workers import worker_count
 
 if TYPE_CHECKING:
     from optirank.model import Model
+    from optirank.workflow import Result
     from optirank.workflow.labels import Labels
     from optirank.workflow.performance import Performance
-    from optirank.workflow.results import Result
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = Path("-")

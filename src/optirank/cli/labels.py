@@ -21,7 +21,7 @@ from optirank.cli.options import OUTPUT, option
 from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
-    from optirank.workflow.label_sets import LabelSets
+    from optirank.workflow.sources import LabelSets
 
 _OUT = "Write the labels with their terms (.csv; - for stdout), to correct."
 _ONTOLOGY = "A table that this command wrote, with your corrections."
@@ -57,11 +57,11 @@ def labels(
     inputs = [*files, ontology, reading.get("samples")]
     with tidy(), claimed_outputs({"the table": out}, inputs, force):
         from optirank.ontology import cell_ontology, read_terms, write_terms
-        from optirank.workflow.label_sets import labels_of_files, side_by_side
+        from optirank.workflow.sources import LabelSets, labels_of_files
 
         known = cell_ontology()
         ids = None if ontology is None else read_terms(ontology, known)
-        sets = side_by_side(labels_of_files(files, label, **reading), known, ids)
+        sets = LabelSets(labels_of_files(files, label, **reading), known, ids)
         if not sets.terms:
             raise ValueError(f"no sample has a label in the column {label!r}")
         _show_sets(sets)

@@ -154,7 +154,7 @@ def _training_options(
 
 def _show_labels(data: list[AnnData], options: TrainingOptions) -> None:
     """Print the samples of each label in each file, before anything is fitted."""
-    from optirank.workflow.label_sets import counts_by_file
+    from optirank.workflow.sources import counts_by_file
 
     counts = counts_by_file(data, options)
     rows = [(label, *numbers) for label, *numbers in counts.itertuples()]

@@ -35,7 +35,12 @@ from optirank._util.names import some
 from optirank._util.workers import one_blas_thread
 from optirank.estimators.input import data_for_fitting, data_for_scoring
 from optirank.ranks.relative import TIES
-from optirank.ranks.scoring import best_class, probabilities, score_rows
+from optirank.ranks.scoring import (
+    best_class,
+    class_positions,
+    probabilities,
+    score_rows,
+)
 from optirank.solver.device.backend import DEVICES, check_device, is_device_array
 from optirank.solver.problem import Problem, Solution, sample_weights
 
@@ -185,17 +190,7 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
     def _positions(self, classes: Iterable) -> NDArray:
         """Where the classes asked for are among the model's, in their order there."""
         check_is_fitted(self)
-        known = self.classes_.tolist()
-        asked = list(classes) if not isinstance(classes, str) else [classes]
-        if strange := [label for label in asked if label not in known]:
-            raise ValueError(
-                f"the model has no class {strange[0]!r}: its classes are {known}"
-            )
-        if len(set(asked)) < max(2, len(asked)):
-            raise ValueError(
-                f"classes={asked!r}: give at least 2 different classes of the model"
-            )
-        return np.array([k for k, label in enumerate(known) if label in asked])
+        return class_positions(classes, self.classes_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -248,24 +243,26 @@ class RankLinearClassifier(RankClassifier, ABC):
     }
     l1: float
     l2: float
-    ties: str
-    tol: float
-    max_iter: int
-    class_weight: str | dict | None
     device: str = "cpu"
-    n_jobs: int | None
-    verbose: int
-    genes_: NDArray
-    coef_: NDArray
-    intercept_: NDArray
-    reference_: NDArray
-    reference_weights_: NDArray
-    objective_: NDArray
-    n_iter_: NDArray
-    path_: list[list[dict]]
 
-    # The laboratory's classifier still calls it so; `_checked` checks in any case
-    _check_options = RankClassifier._validate_params
+    def __init__(
+        self,
+        *,
+        ties: str,
+        tol: float,
+        max_iter: int,
+        class_weight: str | dict | None,
+        device: str,
+        n_jobs: int | None,
+        verbose: int,
+    ) -> None:
+        self.ties = ties
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.device = device
+        self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @abstractmethod
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

@@ -143,19 +143,21 @@ class OptirankClassifier(RankLinearClassifier):
         verbose: int = 0,
         solver_options: dict | None = None,
     ) -> None:
+        super().__init__(
+            ties=ties,
+            tol=tol,
+            max_iter=max_iter,
+            class_weight=class_weight,
+            device=device,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.n_reference = n_reference
         self.l1 = l1
         self.l2 = l2
         self.algorithm = algorithm
-        self.ties = ties
         self.side = side
         self.reference_candidates = reference_candidates
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
         self.solver_options = solver_options
 
     def fit(
@@ -249,15 +251,17 @@ class RankLogisticRegression(RankLinearClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            ties=ties,
+            tol=tol,
+            max_iter=max_iter,
+            class_weight=class_weight,
+            device=device,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.l1 = l1
         self.l2 = l2
-        self.ties = ties
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None

@@ -140,6 +140,15 @@ class OptirankClassifierCV(RankLinearClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
+        super().__init__(
+            ties=ties,
+            tol=tol,
+            max_iter=max_iter,
+            class_weight=class_weight,
+            device=device,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
         self.n_references = n_references
         self.l1s = l1s
         self.l2s = l2s
@@ -147,13 +156,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         self.scoring = scoring
         self.selection = selection
         self.reference_candidates = reference_candidates
-        self.ties = ties
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(
         self,

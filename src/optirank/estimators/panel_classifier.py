@@ -169,7 +169,7 @@ class PanelClassifier(RankClassifier):
             warnings.warn(STANDARDISED, UserWarning, stacklevel=2)
         n_threads = worker_count(self.n_jobs)
         run_pass = functools.partial(fold_matrix, X)
-        looked = first_look(
+        sums, rows, samples, fold_of, _ = first_look(
             run_pass,
             codes,
             len(self.classes_),
@@ -177,12 +177,11 @@ class PanelClassifier(RankClassifier):
             n_folds=N_FOLDS if self.n_genes == "auto" else 0,
             n_threads=n_threads,
         )
-        fold_of = looked.fold_of
         n_folds = int(fold_of.max()) + 1
-        search = search_panels(
-            looked.sums,
-            looked.rows,
-            looked.X,
+        path, n_genes, self.held_out_ = search_panels(
+            sums,
+            rows,
+            samples,
             codes,
             len(self.classes_),
             run_pass,
@@ -195,11 +194,8 @@ class PanelClassifier(RankClassifier):
             n_threads=n_threads,
             progress=_print_stages(n_folds) if self.verbose else None,
         )
-        self.path_ = {
-            size: panel for size, panel in search.path.items() if size <= search.n_genes
-        }
-        self.held_out_ = search.held_out
-        return self._take(search.path[search.n_genes])
+        self.path_ = {size: panel for size, panel in path.items() if size <= n_genes}
+        return self._take(path[n_genes])
 
     def _take(self, panel: Panel) -> Self:
         """Make this panel the model's."""

@@ -20,7 +20,7 @@ from optirank.model.further import FurtherGenes
 from optirank.model.predictor import Predictor, bind
 from optirank.model.tree import Terms, Tree
 from optirank.model.weights import References, SizedPanel
-from optirank.ranks.scoring import best_class
+from optirank.ranks.scoring import best_class, class_positions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -298,20 +298,9 @@ class Model:
 
         What held-out samples said of the model with all classes goes.
         """
-        asked = list(classes) if not isinstance(classes, str) else [classes]
-        known = self.classes.tolist()
-        strange = [label for label in asked if label not in known]
-        if strange:
-            raise ValueError(
-                f"the model has no class {strange[0]!r}: its classes are {known}"
-            )
-        if len(set(asked)) < max(2, len(asked)):
-            raise ValueError(
-                f"classes={asked!r}: give at least 2 different classes of the model"
-            )
-        kept = np.flatnonzero([label in asked for label in known])
+        kept = class_positions(classes, self.classes)
         panels = {
-            size: panel.of_classes(kept, len(known))
+            size: panel.of_classes(kept, len(self.classes))
             for size, panel in self.panels.items()
         }
         labels = self.classes[kept]

@@ -9,7 +9,8 @@ drill gives a table of counts: samples by true class (rows) and label (columns).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,6 @@ _PLATFORMS = 3  # of each strength
 _FOR_NEEDED = 50  # samples of a class and fold that tell which genes it needs most
 _FEWEST = 2  # genes that are left: one has nothing to be compared with
 
-Change = Callable[["NDArray"], "NDArray"]
-Lost = Callable[["Panel"], "NDArray"]
-
 
 @dataclass(frozen=True)
 class Drill:
@@ -61,13 +59,13 @@ class Drill:
     counts: NDArray[np.float64]
     lowest: NDArray[np.float64]
 
-
-def _drill(kind: str, amount: float, draws: Sequence[NDArray]) -> Drill:
-    """One drill of some draws."""
-    sizes = draws[0].sum(axis=1)
-    sizes = np.where(sizes > 0, sizes, np.nan)
-    lowest = np.min([counts.diagonal() / sizes for counts in draws], axis=0)
-    return Drill(kind, amount, np.mean(draws, axis=0), lowest)
+    @classmethod
+    def of(cls, kind: str, amount: float, *draws: NDArray) -> Drill:
+        """One drill of some draws."""
+        sizes = draws[0].sum(axis=1)
+        sizes = np.where(sizes > 0, sizes, np.nan)
+        lowest = np.min([counts.diagonal() / sizes for counts in draws], axis=0)
+        return cls(kind, amount, np.mean(draws, axis=0), lowest)
 
 
 class HeldOutSamples:
@@ -106,16 +104,17 @@ class HeldOutSamples:
 
     def drills(self) -> Iterator[Drill]:
         """All drills, the samples as they are first."""
-        yield _drill("as it is", 0.0, [self.counts()])
+        yield Drill.of("as it is", 0.0, self.counts())
         for share in FAILING:
-            yield _drill("failing", share, self._failing(share))
+            yield Drill.of("failing", share, *self._failing(share))
         for number, counts in self._without_needed().items():
-            yield _drill("needed", number, [counts])
+            yield Drill.of("needed", number, counts)
         for strength in STRENGTHS:
-            yield _drill("platform", strength, self._platforms(strength))
+            yield Drill.of("platform", strength, *self._platforms(strength))
         if self.scale == "counts":
             for share in THINNED:
-                yield _drill("thinned", share, [self.counts(thinned(share))])
+                # As a shallower measurement: each count is kept by chance
+                yield Drill.of("thinned", share, self.counts(self._drawn(share)))
 
     def of_folds(self, per_class: int) -> Iterator[tuple[NDArray, Panel, NDArray]]:
         """Of each fold: values of its panel's genes, the panel, and classes of the
@@ -134,25 +133,23 @@ class HeldOutSamples:
             )
 
     def counts(
-        self, change: Change | None = None, lost: Lost | None = None
+        self, values: NDArray | None = None, lost: Mapping[int, NDArray] | None = None
     ) -> NDArray[np.float64]:
         """Samples by true class and label.
 
         Parameters
         ----------
-        change : callable, optional
-            Changes the values (n, genes of all panels).
-        lost : callable, optional
-            Positions of the genes of a panel that fail.
+        values : array of shape (n, genes of all panels), optional
+            Other values of the samples than their own.
+        lost : mapping of int to array, optional
+            Positions of the genes of each fold's panel that fail.
         """
-        groups = self._groups
-        if change is not None:
-            groups = sort_groups(change(self._values))
+        groups = self._groups if values is None else sort_groups(values)
         counts = np.zeros((self.n_classes, self.n_classes))
         for fold, panel in self.panels.items():
-            learned = _learned(panel, self.codes[self._rows[fold]])
-            rows = self._rows[fold][learned]
-            gone = np.zeros(0, np.intp) if lost is None else lost(panel)
+            rows = self._rows[fold]
+            rows = rows[_learned(panel, self.codes[rows])]
+            gone = np.zeros(0, np.intp) if lost is None else lost[fold]
             labels = self._labels(groups, rows, fold, _left(panel, gone))
             np.add.at(counts, (self.codes[rows], labels), 1.0)
         return counts
@@ -168,18 +165,15 @@ class HeldOutSamples:
         scores = votes @ self.panels[fold].coef[:, there].T
         return best_class(np.where(np.isnan(scores), -np.inf, scores))
 
-    def _failing(self, share: float) -> list[NDArray[np.float64]]:
+    def _failing(self, share: float) -> Iterator[NDArray[np.float64]]:
         """Some draws of the genes that fail."""
-        draws = []
         for seed in range(_DRAWS):
             rng = np.random.default_rng(seed)
-
-            def lost(panel: Panel, rng: Any = rng) -> NDArray:
-                n_lost = round(share * len(panel.genes))
-                return rng.permutation(len(panel.genes))[:n_lost]
-
-            draws.append(self.counts(lost=lost))
-        return draws
+            lost = {}
+            for fold, panel in self.panels.items():
+                k = len(panel.genes)
+                lost[fold] = rng.permutation(k)[: round(share * k)]
+            yield self.counts(lost=lost)
 
     def _without_needed(self) -> dict[int, NDArray[np.float64]]:
         """For each class the genes are lost that its own samples need most."""
@@ -206,54 +200,36 @@ class HeldOutSamples:
         strengths = [strength] * _PLATFORMS
         if self.scale != "counts":
             views = simulate_platforms(self._values, strengths, spread=1.0)
-            return [self.counts(lambda _, view=view: view) for view in views]
+            return [self.counts(view) for view in views]
         ones = np.ones((1, self._values.shape[1]))
         factors = simulate_platforms(ones, strengths, spread=1.0)
-        return [self.counts(_measured(of_genes[0])) for of_genes in factors]
+        return [
+            self.counts(self._drawn(np.minimum(own, 1.0)) * np.maximum(own, 1.0))
+            for own in np.concatenate(factors)
+        ]
 
-
-def _measured(factors: NDArray) -> Change:
-    """What a platform of such efficiencies makes of counts."""
-
-    def change(values: NDArray) -> NDArray:
+    def _drawn(self, shares: float | NDArray) -> NDArray[np.float64]:
+        """Counts of which each is kept with a probability."""
         rng = np.random.default_rng(0)
-        kept = rng.binomial(values.astype(np.int64), np.minimum(factors, 1.0))
-        return kept * np.maximum(factors, 1.0)
-
-    return change
+        counts = rng.binomial(self._values.astype(np.int64), shares)
+        return counts.astype(np.float64)
 
 
-def thinned(share: float, seed: int = 0) -> Change:
-    """What leaves each count with a probability, as a shallower measurement does."""
-
-    def change(values: NDArray) -> NDArray:
-        rng = np.random.default_rng(seed)
-        return rng.binomial(values.astype(np.int64), share).astype(np.float64)
-
-    return change
-
-
-def confused_pairs(
-    counts: Sequence[NDArray] | NDArray,
-) -> list[tuple[int, int, float, float]]:
+def confused_pairs(counts: NDArray) -> list[tuple[int, int, float, float]]:
     """Pairs of classes by how often one gets the label of the other.
 
     Of each pair: the two classes, the share of the first that is labelled as the
     second, and the share of the second that is labelled as the first; the largest share
     first, without pairs that are never confused.
     """
-    total = np.sum(counts, axis=0) if isinstance(counts, list) else np.asarray(counts)
-    sizes = np.maximum(total.sum(axis=1, keepdims=True), 1.0)
-    shares = total / sizes
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     pairs = []
-    for first in range(len(shares)):
-        for second in range(first + 1, len(shares)):
-            there = float(shares[first, second])
-            back = float(shares[second, first])
-            if there >= back and there > 0:
-                pairs.append((first, second, there, back))
-            elif back > 0:
-                pairs.append((second, first, back, there))
+    for first, second in itertools.combinations(range(len(shares)), 2):
+        if shares[second, first] > shares[first, second]:
+            first, second = second, first
+        if shares[first, second] > 0:
+            there, back = float(shares[first, second]), float(shares[second, first])
+            pairs.append((first, second, there, back))
     return sorted(pairs, key=lambda pair: (-pair[2], -pair[3], pair[:2]))
 
 

@@ -20,20 +20,15 @@ orders, never from their columns, so the order of the columns changes nothing.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
 from optirank._util.workers import one_blas_thread
-from optirank.panel.held_out import (
-    MISSING,
-    N_DRAWS,
-    HeldOut,
-    HeldOutScores,
-    choose_size,
-)
 from optirank.panel.softmax import fit_votes, mean_weights
 from optirank.panel.sources import Pass, SortedSamples, dense, mixed, row_hashes
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
@@ -43,14 +38,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.panel.candidates import ClassSums
-    from optirank.panel.softmax import VotesFit
 
 SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
 N_CANDIDATES = 2000  # 1000 to 3000 made no difference over real pairs
 L2 = 0.03  # against the mean loss; 0.1 hurts many weak classes, 0.01 other platforms
+AUTO_FROM = 100  # genes: with half of them missing, as good as 30 to 50 that are there
+MISSING = (0.1, 0.3, 0.5, 0.7)  # shares of a panel's genes to leave out
+N_DRAWS = 3  # of the genes to leave out
 _TOL_ELIMINATION = 1e-4  # of the gradient: looser fits keep other genes
 _TOL_LAST = 1e-5  # the weights then have four digits
 _HASHED_ROWS = 1 << 14  # samples whose ranks are hashed at a time: little memory
+
+_OF_ALL = -1  # in place of a fold: all samples
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,64 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class PanelSearch:
-    """What a search gives: panels by size, and held-out scores."""
+class HeldOut:
+    """Scores of samples by panels that were found without them."""
 
-    path: dict[int, Panel]
-    n_genes: int  # the size that was asked for or chosen; the path may go on beyond it
-    held_out: HeldOut | None
+    rows: NDArray  # positions of the held-out samples
+    codes: NDArray  # their classes, as numbers
+    fold: NDArray  # the fold of each
+    scores: dict[int, NDArray]
+    """By size: (n, rows); -inf for a class that the fold's training part lacks."""
+    with_fewer: dict[tuple[int, float], NDArray]
+    """By size and share of genes missing: classes given, (draws, n)."""
+    panels: dict[tuple[int, int], Panel] = field(default_factory=dict)
+    """By size and fold: the panel that was found without the fold; weights of a class
+    that its training part lacks are NaN."""
+
+    def curve(self) -> list[tuple[int, float, float]]:
+        """Size, balanced accuracy, its standard error over the folds."""
+        rows = []
+        for size, scores in sorted(self.scores.items()):
+            labels = best_class(scores)
+            of_folds = [
+                self._accuracy(size, labels, self.fold == fold)
+                for fold in np.unique(self.fold)
+            ]
+            error = standard_error(np.array(of_folds)[np.isfinite(of_folds)])
+            rows.append((size, self._accuracy(size, labels), float(error)))
+        return rows
+
+    def error_of_counts(self, size: int) -> float:
+        """The standard error of the balanced accuracy by the number of samples."""
+        labels, known = best_class(self.scores[size]), self._known(size)
+        sizes = np.bincount(self.codes[known])
+        right = np.bincount(
+            self.codes[known & (labels == self.codes)], None, len(sizes)
+        )
+        return error_of_counts(right[sizes > 0], sizes[sizes > 0])
+
+    def with_missing(self, size: int) -> list[tuple[float, float]]:
+        """Shares of the panel's genes that are missing, with the balanced accuracy."""
+        rows = [(0.0, self._accuracy(size, best_class(self.scores[size])))]
+        for share in MISSING:
+            of_draws = [
+                self._accuracy(size, labels) for labels in self.with_fewer[size, share]
+            ]
+            rows.append((share, float(np.mean(of_draws))))
+        return rows
+
+    def _accuracy(
+        self, size: int, labels: NDArray, among: NDArray | bool = True
+    ) -> float:
+        """Balanced accuracy of the samples whose class their fold could learn."""
+        known = self._known(size) & among
+        return balanced_accuracy(self.codes[known], labels[known])
+
+    def _known(self, size: int) -> NDArray:
+        """The samples whose class their fold could learn."""
+        scores = self.scores[size]
+        own = scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)]
+        return np.isfinite(own)
 
 
 def search_panels(
@@ -90,7 +141,7 @@ def search_panels(
     l2: float = L2,
     n_threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> PanelSearch:
+) -> tuple[dict[int, Panel], int, HeldOut | None]:
     """The nested panels of at most ``n_genes``, with their weights; held-out scores.
 
     Parameters
@@ -124,41 +175,66 @@ def search_panels(
         Threads; they change the time alone.
     progress : callable, optional
         Called with the number of stages done and of all stages; see `stages`.
+
+    Returns
+    -------
+    path : the panels by size; it may go on beyond the size asked for or chosen.
+    n_genes : that size.
+    held_out : scores of held-out samples; None where there are none.
     """
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
     if isinstance(class_weight, np.ndarray):
         weights = weights * class_weight[codes]
-    balanced = isinstance(class_weight, str)
-    fit = _Fit(n_classes, weights, balanced, l2, n_threads, per_class)
-    _check_per_class(per_class, n_classes, n_genes)
+    n_asked = 0 if isinstance(n_genes, str) else n_genes
+    if n_asked and per_class * n_classes > n_asked:
+        raise ValueError(
+            f"{per_class} genes for each of {n_classes} classes are "
+            f"{per_class * n_classes}, and the panel has {n_genes}: ask for more "
+            "genes, or for fewer per class"
+        )
     required = np.zeros(0, np.intp) if include is None else np.asarray(include)
-    if n_genes == len(required):
+    if n_asked and n_asked == len(required):
         allowed = required
     fold = np.full(len(codes), -1) if fold_of is None else fold_of
-    folds = np.unique(fold[fold >= 0])
-    done = _Counter(progress, len(stages(len(folds))))
+    folds = np.unique(fold[fold >= 0]).tolist()
+    n_done = itertools.count(1)
 
-    n_candidates = N_CANDIDATES
-    if not isinstance(n_genes, str):
-        n_candidates = max(N_CANDIDATES, n_genes)
-    candidates = _Candidates(sums, n_candidates, required, allowed, folds)
-    done.count()
+    def stage_done() -> None:
+        if progress is not None:
+            progress(next(n_done), len(stages(len(folds))))
 
-    read = candidates.read
-    groups = sort_groups(dense(X[:, read]), n_threads)
-    samples = _Samples(groups, codes[rows], rows, fit)
+    def samples_at(rows: NDArray, groups: NDArray) -> _Samples:
+        return _Samples(
+            groups,
+            codes[rows],
+            weights[rows],
+            n_classes,
+            balanced=isinstance(class_weight, str),
+            l2=l2,
+            n_threads=n_threads,
+            per_class=per_class,
+        )
+
+    n_candidates = max(N_CANDIDATES, n_asked)
+    candidates = _candidates(sums, n_candidates, required, allowed, folds)
+    read = np.unique(np.concatenate([*candidates.values()])).astype(np.intp)
+    columns_in = {k: np.searchsorted(read, genes) for k, genes in candidates.items()}
+    columns = columns_in.pop(_OF_ALL)
     always = np.searchsorted(read, required)
-    sizes = path_sizes(n_genes, len(candidates.of_all), len(required))
+    sizes = path_sizes(n_genes, len(columns), len(required))
+    stage_done()
+
+    samples = samples_at(rows, sort_groups(dense(X[:, read]), n_threads))
     held_out = None
-    if len(folds):
-        columns_in = candidates.columns_in_folds()
+    if folds:
         with one_blas_thread():  # products are small, and the same for any machine
-            held_out = samples.score_folds(fold, columns_in, sizes, always, read, done)
+            held_out = samples.hold_out(
+                rows, fold[rows], columns_in, sizes, always, read, stage_done
+            )
     chosen = max(sizes)
     if n_genes == "auto" and held_out is not None:
         chosen = choose_size(held_out)
 
-    columns = candidates.columns(candidates.of_all)
     nested = samples.eliminate(np.arange(len(rows)), columns, sizes, always)
     # Larger panels serve data that lack many genes of the chosen one: some samples do
     path = {
@@ -166,58 +242,46 @@ def search_panels(
         for size, left in nested.items()
         if size > chosen
     }
-    genes_of = {size: read[left] for size, left in nested.items() if size <= chosen}
-    done.count()
-    del samples, groups  # before the panel's genes of all samples are read
-    whole = (X, rows) if len(rows) == len(codes) else None
-    path |= _last_weights(run_pass, whole, codes, genes_of, fit)
-    done.count()
-    return PanelSearch(dict(sorted(path.items())), chosen, held_out)
+    stage_done()
+    widest = np.sort(read[nested[chosen]])
+    del samples  # before the panel's genes of all samples are read
+    if len(rows) == len(codes):
+        groups = sort_groups(dense(X[:, widest]), n_threads)
+    else:
+        rows = np.arange(len(codes))
+        sorting = SortedSamples(len(codes), n_threads)
+        run_pass([sorting], widest)
+        groups = sorting.result()
+    samples = samples_at(rows, groups)
+    for size in [size for size in sizes if size <= chosen]:
+        columns = np.searchsorted(widest, read[nested[size]])
+        path[size] = samples.panel(columns, widest)
+    stage_done()
+    return dict(sorted(path.items())), chosen, held_out
 
 
-class _Candidates:
-    """The genes that may be in a panel: of all samples, and of those of each fold's
-    training.
+def _candidates(
+    sums: ClassSums, n: int, required: NDArray, allowed: NDArray | None, folds: list
+) -> dict[int, NDArray]:
+    """The genes that may be in a panel, in the order of their places.
 
-    Attributes
-    ----------
-    of_all : positions of the candidates of all samples, rising.
-    of_fold : those of the samples that a fold does not hold out, by its number.
-    read : all of these; the genes that are read.
+    By fold: the best of the samples that it does not hold out; and those of all.
     """
-
-    def __init__(
-        self,
-        sums: ClassSums,
-        n: int,
-        required: NDArray,
-        allowed: NDArray | None,
-        folds: NDArray,
-    ) -> None:
-        best = sums.best_genes(n, among=allowed)
-        if not len(best):
+    places = sums.places()
+    parts = np.arange(sums.n_parts)
+    parts_of = {fold: parts[parts != fold + 1] for fold in folds}
+    candidates = {}
+    for fold, used in {_OF_ALL: parts, **parts_of}.items():
+        best = sums.best_genes(n, used, allowed)
+        if fold == _OF_ALL and not len(best):
             n_looked_at = sums.n_genes if allowed is None else len(allowed)
             raise ValueError(
                 f"none of the {n_looked_at} genes differs between the samples: a panel "
                 "needs genes that vary"
             )
-        parts = np.arange(sums.n_parts)
-        self.of_all = np.union1d(best, required)
-        self.of_fold: dict[int, NDArray] = {}
-        for fold in folds.tolist():
-            best = sums.best_genes(n, parts[parts != fold + 1], allowed)
-            self.of_fold[fold] = np.union1d(best, required)
-        together = np.concatenate([self.of_all, *self.of_fold.values()])
-        self.read = np.unique(together).astype(np.intp)
-        self._places = sums.places()
-
-    def columns(self, genes: NDArray) -> NDArray:
-        """Where genes are among those that are read, in the order of their places."""
-        return np.searchsorted(self.read, genes[np.argsort(self._places[genes])])
-
-    def columns_in_folds(self) -> dict[int, NDArray]:
-        """The same for the candidates of each fold."""
-        return {fold: self.columns(genes) for fold, genes in self.of_fold.items()}
+        genes = np.union1d(best, required)
+        candidates[fold] = genes[np.argsort(places[genes])]
+    return candidates
 
 
 def stages(n_folds: int) -> list[str]:
@@ -241,68 +305,45 @@ def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[in
 
 
 @dataclass(frozen=True)
-class _Fit:
-    """How all fits of a search are made."""
-
-    n_classes: int
-    weights: NDArray  # of all samples
-    balanced: bool
-    l2: float
-    n_threads: int
-    per_class: int = 0
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the weights: one for two classes, else one per class."""
-        return 1 if self.n_classes == 2 else self.n_classes
-
-    def __call__(
-        self,
-        doubled: NDArray,
-        codes: NDArray,
-        samples: NDArray,
-        tol: float,
-        start: NDArray | None = None,
-    ) -> VotesFit:
-        """Weights for the classes among ``codes`` of the samples at these positions."""
-        codes = np.unique(codes, return_inverse=True)[1]
-        weights = mean_weights(codes, self.weights[samples], balanced=self.balanced)
-        return fit_votes(
-            doubled,
-            codes,
-            int(codes.max()) + 1,
-            weights,
-            l2=self.l2,
-            tol=tol,
-            start=start,
-            n_threads=self.n_threads,
-        )
-
-
-@dataclass(frozen=True)
 class _Samples:
     """Sorted samples with their classes, on which genes are eliminated."""
 
     groups: NDArray  # (n, genes): the numbers of each sample's distinct values
     codes: NDArray  # (n,)
-    positions: NDArray  # (n,) among all samples
-    fit: _Fit
+    weights: NDArray  # (n,)
+    n_classes: int
+    balanced: bool
+    l2: float
+    n_threads: int
+    per_class: int
 
     def ranks(self, rows: NDArray, genes: NDArray) -> NDArray:
         """Twice the ranks of some genes among themselves."""
-        return doubled_ranks_among(self.groups, rows, genes, self.fit.n_threads)
+        return doubled_ranks_among(self.groups, rows, genes, self.n_threads)
 
-    def fit_rows(
+    def fit(
         self, rows: NDArray, genes: NDArray, tol: float, start: NDArray | None = None
-    ) -> VotesFit:
-        """Weights of some genes, fitted on some samples."""
-        ranks = self.ranks(rows, genes)
-        return self.fit(ranks, self.codes[rows], self.positions[rows], tol, start)
+    ) -> NDArray:
+        """Weights of some genes, for the classes that there are among some samples."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        fit = fit_votes(
+            self.ranks(rows, genes),
+            codes,
+            len(present),
+            mean_weights(codes, self.weights[rows], balanced=self.balanced),
+            l2=self.l2,
+            tol=tol,
+            start=start,
+            n_threads=self.n_threads,
+        )
+        return fit.coef
 
-    def own_order(self, columns: NDArray) -> NDArray:
-        """The samples in an order that follows from their ranks of some genes.
+    def panel(self, columns: NDArray, genes: NDArray) -> Panel:
+        """A panel of some columns, fitted on all samples; ``genes`` are the positions
+        of all columns.
 
-        Sums in floating point then do not depend on the order in which samples came.
+        Samples are taken in an order that follows from their ranks of these genes, so
+        that sums in floating point do not depend on the order in which they came.
         ``columns`` are in an order that follows from the samples, too.
         """
         keys = mixed(np.arange(len(columns)))
@@ -311,21 +352,18 @@ class _Samples:
         for start in range(0, len(every), _HASHED_ROWS):
             rows = every[start : start + _HASHED_ROWS]
             hashes[rows] = row_hashes(self.ranks(rows, columns), keys)
-        weights = self.fit.weights[self.positions]
-        return np.lexsort([hashes, weights, self.codes])
-
-    def panel(self, columns: NDArray, genes: NDArray) -> Panel:
-        """A panel of some columns, fitted on all samples; ``genes`` are the positions
-        of all columns.
-        """
-        rows = self.own_order(columns)
-        coef = self.fit_rows(rows, columns, _TOL_LAST).coef
-        return _rising(genes[columns], coef)
+        rows = np.lexsort([hashes, self.weights, self.codes])
+        return _rising(genes[columns], self.fit(rows, columns, _TOL_LAST))
 
     def eliminate(
         self, rows: NDArray, genes: NDArray, sizes: list[int], always: NDArray
     ) -> dict[int, NDArray]:
-        """The genes that are left at each size; all of them where there are no more."""
+        """The genes that are left at each size; all of them where there are no more.
+
+        No size where there are no two classes, or no gene that varies, to learn from.
+        """
+        if len(np.unique(self.codes[rows])) < 2 or not len(genes):
+            return {}
         left = genes
         start = None
         nested = {}
@@ -334,11 +372,11 @@ class _Samples:
         larger = [size for size in SIZES if size > max(sizes)]
         for size in sorted([*sizes, *larger], reverse=True):
             while len(left) > size:
-                coef = self.fit_rows(rows, left, _TOL_ELIMINATION, start).coef
+                coef = self.fit(rows, left, _TOL_ELIMINATION, start)
                 weight = np.abs(coef).max(axis=0)
                 n_kept = max(size, len(left) // 2)
-                if self.fit.n_classes * self.fit.per_class <= n_kept - len(always):
-                    weight[_leading(coef, self.fit.per_class)] = np.inf
+                if self.n_classes * self.per_class <= n_kept - len(always):
+                    weight[_leading(coef, self.per_class)] = np.inf
                 weight[np.isin(left, always)] = np.inf
                 kept = np.sort(np.argsort(-weight, kind="stable")[:n_kept])
                 left = left[kept]
@@ -347,72 +385,59 @@ class _Samples:
                 nested[size] = left
         return nested
 
-    def score_folds(
+    def hold_out(
         self,
-        fold_of: NDArray,
-        genes_in: dict[int, NDArray],
+        rows: NDArray,
+        fold: NDArray,
+        columns_in: dict[int, NDArray],
         sizes: list[int],
         always: NDArray,
         read: NDArray,
-        done: _Counter,
+        stage_done: Callable[[], None],
     ) -> HeldOut:
-        """Scores of the samples of every fold; ``read`` are the positions of the
-        columns.
-        """
-        scored = HeldOutScores(len(self.codes))
-        fold = fold_of[self.positions]
-        for number, genes in genes_in.items():
-            panels = self.score_fold(fold == number, genes, sizes, always, scored)
-            for size, (left, coef) in panels.items():
-                scored.add_panel(size, int(number), _rising(read[left], coef))
-            done.count()
-        return scored.held_out(self.positions, self.codes, fold)
+        """Everything again without the samples of each fold, and scores of these.
 
-    def score_fold(
-        self,
-        held_out: NDArray,
-        genes: NDArray,
-        sizes: list[int],
-        always: NDArray,
-        scored: HeldOutScores,
-    ) -> dict[int, tuple[NDArray, NDArray]]:
-        """Everything again without the held-out samples (a mask), and scores of these.
-
-        Returns the genes and weights of each size.
+        ``rows`` and ``read`` are the positions of all samples and columns.
         """
-        train = np.flatnonzero(~held_out)
-        test = np.flatnonzero(held_out)
-        present = np.unique(self.codes[train])
-        if len(present) < 2 or not len(genes):
-            unknown = np.full((len(test), self.fit.n_rows), np.nan)
-            for size in sizes:
-                scored.add_unknown(size, test, unknown)
-            return {}
-        panels = {}
-        for size, left in self.eliminate(train, genes, sizes, always).items():
-            coef = self._of_all(self.fit_rows(train, left, _TOL_LAST).coef, present)
-            everything = np.arange(len(left))
-            scores = self._scores(test, left, coef, everything)
-            scored.add(size, test, scores)
-            panels[size] = left, coef
-            for share in MISSING:
-                for draw in range(N_DRAWS):
+        out = fold >= 0
+        n = int(out.sum())
+        shape = n, 1 if self.n_classes == 2 else self.n_classes
+        keys = itertools.product(sizes, MISSING)
+        held_out = HeldOut(
+            rows[out],
+            self.codes[out],
+            fold[out],
+            scores={size: np.full(shape, np.nan) for size in sizes},
+            with_fewer={key: np.zeros((N_DRAWS, n), np.intp) for key in keys},
+        )
+        for k, columns in columns_in.items():
+            train = np.flatnonzero(fold != k)
+            test = np.flatnonzero(fold == k)
+            own = held_out.fold == k
+            for size, left in self.eliminate(train, columns, sizes, always).items():
+                coef = self.of_all_classes(train, left)
+                held_out.panels[size, k] = _rising(read[left], coef)
+                everything = np.arange(len(left))
+                held_out.scores[size][own] = self.scores(test, left, coef, everything)
+                for share, draw in itertools.product(MISSING, range(N_DRAWS)):
                     there = _genes_there(len(left), share, draw)
-                    scores = self._scores(test, left, coef, there)
-                    scored.add_with_fewer(size, share, draw, test, best_class(scores))
-        return panels
+                    labels = best_class(self.scores(test, left, coef, there))
+                    held_out.with_fewer[size, share][draw, own] = labels
+            stage_done()
+        return held_out
 
-    def _of_all(self, coef: NDArray, present: NDArray) -> NDArray:
-        """Weights of all classes, NaN for those that are not present."""
-        if self.fit.n_rows == 1:
+    def of_all_classes(self, rows: NDArray, genes: NDArray) -> NDArray:
+        """Weights of all classes, NaN for those that these samples lack."""
+        coef = self.fit(rows, genes, _TOL_LAST)
+        if self.n_classes == 2:
             return coef
-        if len(present) == 2:
+        if len(coef) == 1:
             coef = np.concatenate([-coef, coef]) / 2
-        of_all = np.full((self.fit.n_classes, coef.shape[1]), np.nan)
-        of_all[present] = coef
+        of_all = np.full((self.n_classes, len(genes)), np.nan)
+        of_all[np.unique(self.codes[rows])] = coef
         return of_all
 
-    def _scores(
+    def scores(
         self, rows: NDArray, genes: NDArray, coef: NDArray, there: NDArray
     ) -> NDArray:
         """Scores by the genes that are there; -inf for classes without weights."""
@@ -420,19 +445,18 @@ class _Samples:
         return np.where(np.isnan(scores), -np.inf, scores)
 
 
-class _Counter:
-    """Tells how many stages are done."""
+def choose_size(held_out: HeldOut) -> int:
+    """The smallest size within one standard error of the best.
 
-    def __init__(self, tell: Callable[[int, int], None] | None, total: int) -> None:
-        self._tell = tell
-        self._total = total
-        self._done = 0
-
-    def count(self) -> None:
-        """One more."""
-        self._done += 1
-        if self._tell is not None:
-            self._tell(self._done, self._total)
+    It is the smallest of at least 100 genes, which do without some of them, where one
+    of these is good enough. The standard error over the folds is at least that of the
+    counts: where all folds are right by chance, it would be zero.
+    """
+    curve = held_out.curve()
+    largest, best, error = max(curve, key=lambda row: (row[1], -row[0]))
+    error = max(error, held_out.error_of_counts(largest))
+    good = [size for size, accuracy, _ in curve if accuracy >= best - error]
+    return min([size for size in good if size >= AUTO_FROM] or good)
 
 
 def _rising(genes: NDArray, coef: NDArray) -> Panel:
@@ -447,43 +471,7 @@ def _leading(coef: NDArray, n: int) -> NDArray:
     return np.unique(np.argsort(-of_classes, axis=1, kind="stable")[:, :n])
 
 
-def _check_per_class(per_class: int, n_classes: int, n_genes: int | str) -> None:
-    if isinstance(n_genes, str) or per_class * n_classes <= n_genes:
-        return
-    raise ValueError(
-        f"{per_class} genes for each of {n_classes} classes are "
-        f"{per_class * n_classes}, and the panel has {n_genes}: ask for more genes, or "
-        "for fewer per class"
-    )
-
-
 def _genes_there(k: int, share: float, draw: int) -> NDArray:
     """The genes, at least two, that are left when a share of k is missing."""
     n_lost = min(round(share * k), max(0, k - 2))
     return np.sort(np.random.default_rng(draw).permutation(k)[n_lost:])
-
-
-def _last_weights(
-    run_pass: Pass,
-    whole: tuple[Any, NDArray] | None,
-    codes: NDArray,
-    genes_of: dict[int, NDArray],
-    fit: _Fit,
-) -> dict[int, Panel]:
-    """The weights of nested panels on all samples; ``whole`` has these and their
-    positions where they are in memory.
-    """
-    widest = np.sort(genes_of[max(genes_of)])
-    rows = np.arange(len(codes))
-    if whole is None:
-        sorted_samples = SortedSamples(len(codes), fit.n_threads)
-        run_pass([sorted_samples], widest)
-        groups = sorted_samples.result()
-    else:
-        X, rows = whole
-        groups = sort_groups(dense(X[:, widest]), fit.n_threads)
-    samples = _Samples(groups, codes[rows], rows, fit)
-    return {
-        size: samples.panel(np.searchsorted(widest, genes), widest)
-        for size, genes in sorted(genes_of.items())
-    }

@@ -11,14 +11,13 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
 
 from optirank._util.passes import Accumulator, PerSample
 from optirank.panel.candidates import PLACE_STEPS, ClassSums
-from optirank.panel.held_out import deal_folds
 from optirank.panel.votes import sort_groups
 
 if TYPE_CHECKING:
@@ -59,26 +58,6 @@ def fold_matrix(
         start = rows.stop
 
 
-class Looked(NamedTuple):
-    """What one pass over all samples and genes gives, before anything is fitted.
-
-    Attributes
-    ----------
-    sums : of the places of the genes, by class and part: 0, and 1 + each fold.
-    rows : positions of at most 500 samples per class, in an order that follows from
-        the samples themselves.
-    X : these samples.
-    fold_of : the fold that holds each of all samples out, -1 for none.
-    n_repeated : of the samples that are kept, those that are equal to another one.
-    """
-
-    sums: ClassSums
-    rows: NDArray
-    X: Any
-    fold_of: NDArray
-    n_repeated: int
-
-
 class PlaceSums:
     """Accumulates the sums of the places of genes, by class and part of the samples."""
 
@@ -102,18 +81,21 @@ class PlaceSums:
 
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
+        places = places_in_sample(block, self._n_threads)
+        self._plus(places, self._codes[rows], self._parts[rows])
+
+    def _plus(self, places: Any, codes: NDArray, parts: NDArray) -> None:
         sums = self._sums
         of_block = ClassSums(sums.n_genes, sums.n_classes, sums.n_parts)
-        places = places_in_sample(block, self._n_threads)
-        of_block.add(places, self._codes[rows], self._parts[rows])
+        of_block.add(places, codes, parts)
         self._sums = sums.plus(of_block)
 
-    def merge(self, other: PlaceSums) -> None:
+    def merge(self, other: Self) -> None:
         """Add the sums of the samples that follow."""
         self._sums = self._sums.plus(other._sums)
 
-    def result(self) -> ClassSums:
-        """The sums of all samples."""
+    def result(self) -> Any:
+        """The sums of all samples (ClassSums)."""
         return self._sums
 
 
@@ -136,12 +118,10 @@ class KeptSamples:
 
     def result(self) -> Any:
         """The samples: an array, or a CSC matrix, since columns are taken next."""
-        if sparse.issparse(self._blocks[0]):
-            return sparse.vstack(self._blocks, format="csc")
-        return np.concatenate(self._blocks)
+        return _stacked(self._blocks, "csc")
 
 
-class DrawnSamples:
+class DrawnSamples(PlaceSums):
     """Accumulates samples for the elimination, and the sums of all others' places.
 
     A class of at most 500 samples is kept whole and is in no sum yet. Of a larger class
@@ -156,23 +136,14 @@ class DrawnSamples:
         n_classes: int,
         n_threads: int = 1,
     ) -> None:
-        self._codes = codes
-        self._parts = parts
+        super().__init__(codes, parts, len(keys), n_classes, n_threads)
         self._keys = keys
-        self._n_threads = n_threads
         sizes = np.bincount(codes, minlength=n_classes)
         self._is_large = sizes > PER_CLASS
         share = np.minimum(_DRAWN / np.maximum(sizes, 1), 1.0)
         self._limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
-        self._sums = ClassSums(len(keys), n_classes, int(parts.max()) + 1)
-        self._rows: list[NDArray] = []
-        self._blocks: list[Any] = []
-        self._hashes: list[NDArray] = []
-
-    @property
-    def together(self) -> int:
-        """Blocks of a group: as many as make it worth sending their sums."""
-        return int(np.clip(self._sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
+        # Of every block: positions, samples and hashes
+        self._kept: list[tuple[NDArray, Any, NDArray]] = []
 
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
@@ -188,31 +159,21 @@ class DrawnSamples:
             others = ranked[summed]
             self._plus(places[summed], codes[others], self._parts[rows][others])
         stay = np.flatnonzero(kept)
-        self._rows = [*self._rows, rows.start + stay]
-        self._blocks = [*self._blocks, block[stay]]
-        self._hashes = [*self._hashes, hashes[stay]]
+        of_block = rows.start + stay, block[stay], hashes[stay]
+        self._kept = [*self._kept, of_block]
 
-    def _plus(self, places: Any, codes: NDArray, parts: NDArray) -> None:
-        sums = self._sums
-        of_block = ClassSums(sums.n_genes, sums.n_classes, sums.n_parts)
-        of_block.add(places, codes, parts)
-        self._sums = sums.plus(of_block)
-
-    def merge(self, other: DrawnSamples) -> None:
+    def merge(self, other: Self) -> None:
         """Add the sums and samples that follow."""
-        self._sums = self._sums.plus(other._sums)
-        self._rows = self._rows + other._rows
-        self._blocks = self._blocks + other._blocks
-        self._hashes = self._hashes + other._hashes
+        super().merge(other)
+        self._kept = self._kept + other._kept
 
-    def result(self) -> tuple[ClassSums, NDArray, Any, NDArray]:
+    def result(self) -> Any:
         """The sums, and the samples that are in none of them: positions, values and
         hashes.
         """
-        rows, hashes = np.concatenate(self._rows), np.concatenate(self._hashes)
-        if sparse.issparse(self._blocks[0]):
-            return self._sums, rows, sparse.vstack(self._blocks, format="csr"), hashes
-        return self._sums, rows, np.concatenate(self._blocks), hashes
+        rows, blocks, hashes = zip(*self._kept, strict=True)
+        X = _stacked(blocks, "csr")
+        return self._sums, np.concatenate(rows), X, np.concatenate(hashes)
 
 
 class SortedSamples(PerSample):
@@ -237,7 +198,7 @@ def first_look(
     n_folds: int = 0,
     checks: Sequence[Accumulator] = (),
     n_threads: int = 1,
-) -> Looked:
+) -> tuple[ClassSums, NDArray, Any, NDArray, int]:
     """One pass over all samples and genes, before anything is fitted.
 
     Parameters
@@ -258,6 +219,15 @@ def first_look(
         Are fed in the same pass, and see every block first.
     n_threads : int
         Threads; they change the time alone.
+
+    Returns
+    -------
+    sums : of the places of the genes, by class and part: 0, and 1 + each fold.
+    rows : positions of at most 500 samples per class, in an order that follows from
+        the samples themselves.
+    X : these samples.
+    fold_of : the fold that holds each of all samples out, -1 for none.
+    n_repeated : of the samples that are kept, those that are equal to another one.
     """
     parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
     looking = DrawnSamples(codes, parts, keys, n_classes, n_threads)
@@ -282,7 +252,41 @@ def first_look(
     whole = ClassSums(sums.n_genes, n_classes, n_parts)
     whole.add(places, codes[rows], fold_of[rows] + 1)
     X = X[order].tocsc() if sparse.issparse(X) else X[order]
-    return Looked(whole.plus(sums), rows[order], X, fold_of, n_repeated)
+    return whole.plus(sums), rows[order], X, fold_of, n_repeated
+
+
+def deal_folds(
+    codes: NDArray, hashes: NDArray, is_informative: NDArray, n_folds: int
+) -> tuple[NDArray, int]:
+    """The fold of each sample, and how many samples are equal to another one.
+
+    Samples in the order of their classes and hashes are dealt out over the folds, so
+    that each fold has its share of every class, whatever the order of the samples.
+    Samples of equal hash are in one fold: else a model would have seen what it is
+    judged on. Where they are not informative, with few genes that differ, samples may
+    be equal by chance, and each counts alone. Fewer folds serve classes that are all
+    small; with 0 folds no sample is held out (-1).
+    """
+    order = np.lexsort([codes, hashes])
+    is_first = np.ones(len(order), bool)
+    same = hashes[order][1:] == hashes[order][:-1]
+    is_first[1:] = ~(same & is_informative[order][1:])
+    group = np.empty(len(order), np.intp)
+    group[order] = np.cumsum(is_first) - 1
+    n_repeated = int((np.bincount(group)[group] > 1).sum())
+    if not n_folds:
+        return np.full(len(codes), -1), n_repeated
+    firsts = order[is_first]
+    largest = int(np.bincount(codes[firsts]).max())
+    if largest < 2:
+        raise ValueError(
+            "every class has a single sample, or copies of one: held-out samples need "
+            "at least two"
+        )
+    fold_of_group = np.empty(len(firsts), np.intp)
+    by_class = np.argsort(codes[firsts], kind="stable")
+    fold_of_group[by_class] = np.arange(len(firsts)) % min(n_folds, largest)
+    return fold_of_group[group], n_repeated
 
 
 def _lowest(codes: NDArray, hashes: NDArray) -> NDArray:
@@ -296,14 +300,20 @@ def _lowest(codes: NDArray, hashes: NDArray) -> NDArray:
 
 def _places(X: Any, n_threads: int) -> Any:
     """The places in samples that are kept; single precision holds them exactly."""
-    step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
     parts = [
-        places_in_sample(X[start : start + step], n_threads).astype(np.float32)
-        for start in range(0, X.shape[0], step)
+        places_in_sample(block, n_threads).astype(np.float32)
+        for block in matrix_blocks(X)
     ]
     if all(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
     return np.concatenate([dense(part) for part in parts])
+
+
+def _stacked(blocks: Sequence[Any], form: Literal["csr", "csc"]) -> Any:
+    """Blocks of samples below each other: an array, or a sparse matrix."""
+    if sparse.issparse(blocks[0]):
+        return sparse.vstack(blocks, format=form)
+    return np.concatenate(blocks)
 
 
 def keys_of_names(names: Iterable[object]) -> NDArray[np.uint64]:

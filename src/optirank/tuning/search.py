@@ -20,7 +20,6 @@ from joblib.parallel import SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
-from optirank.ranks.scoring import score_rows
 from optirank.solver.problem import Problem, sample_weights
 from optirank.tuning.families import BinaryModel, Chain, Family, Key, Samples
 from optirank.tuning.folds import Fold
@@ -107,20 +106,6 @@ class UnitResult:
         for problem, known in self._models.items():
             scores[:, problem] = known[self._keys[setting]].scores[view]
         return scores
-
-    def scores_of(self, setting: int, X: Any) -> NDArray:
-        """Decision scores of new samples (their values), samples x problems with a
-        model; those of the estimator of this setting, to the last bit.
-        """
-        models = self.models(setting)
-        coef = np.array([model.w for model in models])
-        gamma = np.array([model.gamma for model in models])
-        needed = np.flatnonzero(self.genes(setting))
-        intercept = np.array([model.b for model in models])
-        rows = score_rows(
-            coef[:, needed], gamma[:, needed], intercept, self.family.ties
-        )
-        return rows.scores(X, needed)
 
     def genes(self, setting: int) -> NDArray:
         """Mask of the genes a setting needs, over all problems."""

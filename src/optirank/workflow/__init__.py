@@ -1,5 +1,17 @@
 """From a file to a model, from a model to labels, and how good these are."""
 
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optirank.model import Model
+
 METHODS = {
     "panel": "optirank.workflow.methods:train_panel",
     "optirank": "optirank.workflow.methods:train_settings",
@@ -7,3 +19,40 @@ METHODS = {
 }
 """The methods of ``train``: a module and a function of it, of the prepared samples, the
 options and a callback for the progress, which returns a `train.Fitted`."""
+
+Progress = Callable[[int, int], None]  # parts that are done, of how many
+_pages: dict[str, Callable[..., Path]] = {}
+
+
+class Result:
+    """What a verb gives: a model, what there is to say, tables, and a page.
+
+    Attributes
+    ----------
+    model : the model that was made or used; a result can be given wherever a model can.
+    notes : sentences for the reader.
+    warnings : sentences that need attention; they are not among the notes.
+    """
+
+    model: Model
+    notes: list[str]
+    warnings: list[str]
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name."""
+        raise NotImplementedError
+
+    def report(self, path: str | os.PathLike[str], *, dated: bool = False) -> Path:
+        """Write the page of the result, one HTML file.
+
+        The same result gives the same bytes, unless ``dated`` adds the date.
+        """
+        return _pages["writer"](self, path, dated=dated)
+
+
+def write_pages_with(writer: Callable[..., Path]) -> None:
+    """Take what writes the page of a result: `optirank.tl`, above the room of pages,
+    gives it when it is imported.
+    """
+    _pages["writer"] = writer

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from optirank._util.metrics import balanced
 from optirank._util.names import some
 from optirank._util.scales import per_ten_thousand, value_scale
 from optirank._util.workers import one_blas_thread, worker_count
@@ -25,15 +24,17 @@ from optirank.io.blocks import SCALE_SAMPLES, blocks
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
 from optirank.io.genes import match_genes
-from optirank.panel.additions import best_more
 from optirank.panel.candidates import ClassSums
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
+from optirank.panel.gene_roles import best_more
+from optirank.workflow import Progress, Result
 from optirank.workflow.design_tables import (
     class_table,
     condition_table,
     confusion_table,
     gene_table,
+    genes_together,
     id_notes,
     idle_genes,
 )
@@ -41,57 +42,18 @@ from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.gene_lists import excluded_genes, find_listed, included_genes
 from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
-from optirank.workflow.results import Result
-from optirank.workflow.train import train_prepared
+from optirank.workflow.train import each_once, train_prepared
 
 if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
     from optirank.model import Model
-    from optirank.panel.additions import Additions
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared
-    from optirank.workflow.train import Progress, TrainingResult
+    from optirank.workflow.train import TrainingResult
 
 DEFAULT_SIZE = 100  # genes, where neither a number nor a list is given
-
-
-class Expression(NamedTuple):
-    """How the genes are expressed in each class, of at most 500 samples per class."""
-
-    means: NDArray[np.float64]  # (classes, genes): per 10,000 of a sample's total
-    shares: NDArray[np.float64]  # (classes, genes): of samples with a value above 0
-
-    @property
-    def highest(self) -> NDArray[np.float64]:
-        """The mean of each gene in the class where it is highest."""
-        return self.means.max(axis=0)
-
-
-class Choice(NamedTuple):
-    """Which genes must and may be in the panel, and how many it has.
-
-    Attributes
-    ----------
-    required, allowed : positions of genes.
-    listed : those of ``required`` that came from the list.
-    n_genes : the size of the panel.
-    left_out : names of genes that were excluded by a pattern.
-    """
-
-    required: NDArray[np.intp]
-    allowed: NDArray[np.intp]
-    listed: NDArray[np.intp]
-    n_genes: int
-    left_out: tuple[str, ...]
-
-    @property
-    def kind(self) -> str:
-        """Whether a panel is "chosen", or a list "extended" or "scored"."""
-        if len(self.required) == self.n_genes:
-            return "scored"
-        return "extended" if len(self.listed) else "chosen"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -187,14 +149,7 @@ def design(
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
     """
-    said: set[str] = set()
-
-    def tell(notes: Sequence[str]) -> None:
-        for note in notes:
-            if say is not None and note not in said:
-                say(note)
-            said.add(note)
-
+    tell = each_once(say)
     try:
         result = _designed(
             data, options, command, source or source_of(data), tell, progress
@@ -218,96 +173,58 @@ def _designed(
     progress: Progress | None,
 ) -> DesignResult:
     """Choose the genes, train, and judge the panel."""
-    training_options = TrainingOptions(
+    asked = TrainingOptions(
         label=options.label,
         batch=options.batch,
         n_jobs=options.n_jobs,
         name=options.name,
         description=options.description,
     )
-    prepared, looked = prepare(
-        data, training_options, n_threads=worker_count(options.n_jobs)
-    )
-    rows, X = looked.rows, looked.X
+    n_threads = worker_count(options.n_jobs)
+    prepared = prepare(data, asked, n_threads=n_threads)
+    X, codes = prepared.X, prepared.codes[prepared.kept]
     scale = _scale(prepared)
-    expression = _expression(X, prepared.codes[rows], len(prepared.classes), scale)
+    means, shares = _expression(X, codes, scale)
     other_names = _names_beside(prepared)
-    choice = _choose(prepared, options, expression, source_of(data), other_names)
+    listed, left_out = _choose(
+        prepared, options, means.max(axis=0), source_of(data), other_names
+    )
+    kind = "extended" if len(listed) else "chosen"
+    if len(prepared.include) == prepared.n_genes:
+        kind = "scored"
     tell([*prepared.notes, prepared.summary()])
-    prepared = replace(
-        prepared,
-        include=np.sort(choice.required),
-        allowed=choice.allowed,
-        n_genes=choice.n_genes,
-        per_class=options.per_class,
-    )
-    training = train_prepared(
-        prepared, looked, training_options, command, source, progress
-    )
+    training = train_prepared(prepared, asked, command, source, progress)
     with one_blas_thread():  # products are small, and the same for any machine
-        return _conclude(
-            prepared, options, choice, training, X, rows, scale, expression, other_names
-        )
-
-
-def _conclude(
-    prepared: Prepared,
-    options: DesignOptions,
-    choice: Choice,
-    training: TrainingResult,
-    X: Any,
-    rows: NDArray,
-    scale: str,
-    expression: Expression,
-    other_names: Mapping[str, Sequence[str]],
-) -> DesignResult:
-    """Judge the panel, and gather all tables."""
-    X = X.tocsc() if hasattr(X, "tocsc") else X
-    codes = prepared.codes[rows]
-    fold = prepared.fold_of[rows]
-    n_classes = len(prepared.classes)
-    held_out = HeldOutSamples(X, codes, fold, training.fold_panels, n_classes)
-    drills = list(held_out.drills())
-    genes = gene_table(
-        training.model, prepared.genes, X, codes, choice, expression, other_names
-    )
-    notes = [*training.notes, *id_notes(genes, other_names)]
-    if scale != "counts":
-        notes.append(
-            "the values are no counts, so thinner counts are not simulated, and means "
-            "are shares of a sample's total after logarithms are undone"
-        )
-    classes = class_table(training, drills, genes, X, codes)
-    warnings = [*training.warnings, *_few_genes(classes, options.per_class)]
-    result = DesignResult(
+        genes = gene_table(training.model, prepared, listed, means, shares, other_names)
+        fold = prepared.fold_of[prepared.kept]
+        n_classes = len(prepared.classes)
+        held_out = HeldOutSamples(X, codes, fold, training.fold_panels, n_classes)
+        drills = list(held_out.drills())
+        notes = [*training.notes, *id_notes(genes, other_names)]
+        if scale != "counts":
+            notes.append(
+                "the values are no counts, so thinner counts are not simulated, and "
+                "means are shares of a sample's total after logarithms are undone"
+            )
+        classes = class_table(training, drills, genes, X, codes)
+        additions = idle = None
+        if kind == "scored":
+            additions = _addition_table(prepared, training, n_threads)
+            idle = idle_genes(held_out, prepared.genes)
+    return DesignResult(
         training=training,
-        kind=choice.kind,
+        kind=kind,
         genes=genes,
         conditions=condition_table(drills, prepared.classes),
         classes=classes,
         confusions=confusion_table(drills, prepared.classes),
-        left_out=choice.left_out,
+        additions=additions,
+        idle=idle,
+        left_out=left_out,
         notes=notes,
-        warnings=warnings,
-        n_required=len(choice.required),
+        warnings=[*training.warnings, *_few_genes(classes, options.per_class)],
+        n_required=len(prepared.include),
         options=options,
-    )
-    if choice.kind != "scored":
-        return result
-    more = best_more(
-        X,
-        codes,
-        fold,
-        Panel(training.model.panel.columns, training.model.panel.coef),
-        training.fold_panels,
-        n_classes,
-        allowed=choice.allowed,
-        n_threads=worker_count(options.n_jobs),
-    )
-    return replace(
-        result,
-        additions=_addition_table(more, prepared.genes),
-        idle=idle_genes(held_out, prepared.genes),
     )
 
 
@@ -353,14 +270,17 @@ def _scale(prepared: Prepared) -> str:
     raise RuntimeError("a training has samples")
 
 
-def _expression(X: Any, codes: NDArray, n_classes: int, scale: str) -> Expression:
-    """Means and shares of every gene in every class."""
-    sums = ClassSums(X.shape[1], n_classes)
-    sums.add(per_ten_thousand(X, scale), codes)
-    above = ClassSums(X.shape[1], n_classes)
-    above.add((X > 0).astype(np.float32), codes)
-    sizes = sums.sizes[0][:, None]
-    return Expression(sums.sums[0] / sizes, above.sums[0] / sizes)
+def _expression(X: Any, codes: NDArray, scale: str) -> tuple[NDArray, NDArray]:
+    """How the genes are expressed in each class (rows), of the samples that are kept:
+    means, per 10,000 of a sample's total, and shares of samples with a value above 0.
+    """
+    of_classes = []
+    for values in (per_ten_thousand(X, scale), (X > 0).astype(np.float32)):
+        sums = ClassSums(X.shape[1], int(codes.max()) + 1)
+        sums.add(values, codes)
+        of_classes.append(sums.sums[0] / sums.sizes[0][:, None])
+    means, shares = of_classes
+    return means, shares
 
 
 def _names_beside(prepared: Prepared) -> dict[str, list[str]]:
@@ -377,11 +297,16 @@ def _names_beside(prepared: Prepared) -> dict[str, list[str]]:
 def _choose(
     prepared: Prepared,
     options: DesignOptions,
-    expression: Expression,
+    highest: NDArray,
     source: str,
     other_names: Mapping[str, Sequence[str]],
-) -> Choice:
-    """Find the genes that must and may be in the panel, or raise DataError."""
+) -> tuple[NDArray, tuple[str, ...]]:
+    """Set which genes must and may be in the panel and how many it has, or raise
+    DataError.
+
+    ``highest`` is the mean of each gene in the class where it is highest. Gives the
+    positions of the genes of the list, and names of those that a pattern excludes.
+    """
     names = [str(gene) for gene in prepared.genes]
     notes = prepared.notes
     listed = np.zeros(0, np.intp)
@@ -396,34 +321,34 @@ def _choose(
         notes += found_notes
     asked = TrainingOptions(label=options.label, include=options.include)
     included = included_genes(prepared.genes, source, asked, notes)
-    required = np.concatenate([listed, np.setdiff1d(included, listed)]).astype(np.intp)
-    out = excluded_genes(names, options.exclude, notes)
-    left_out = tuple(names[k] for k in np.flatnonzero(out))
-    allowed = ~out
-    allowed &= _measured(names, options, source, notes)
-    allowed &= _within_bounds(expression.highest, options, source)
+    required = np.union1d(listed, included).astype(np.intp)
+    excluded = excluded_genes(names, options.exclude, notes)
+    allowed = ~excluded & _measured(names, options, source, notes)
+    allowed &= _within_bounds(highest, options, source)
     allowed[required] = True
-    positions = np.flatnonzero(allowed)
-    n_genes = _panel_size(options, required, len(positions), source)
-    return Choice(required, positions, listed, n_genes, left_out)
+    prepared.include = required
+    prepared.allowed = np.flatnonzero(allowed)
+    prepared.n_genes = _panel_size(options, len(required), int(allowed.sum()), source)
+    prepared.per_class = options.per_class
+    return listed, tuple(prepared.genes[excluded].astype(str).tolist())
 
 
 def _panel_size(
-    options: DesignOptions, required: NDArray, n_allowed: int, source: str
+    options: DesignOptions, n_required: int, n_allowed: int, source: str
 ) -> int:
     """The number of genes of the panel."""
     if options.n_genes is None and options.gene_list is not None:
-        if len(required) < 2:
+        if n_required < 2:
             raise DataError(
-                f"the list has {len(required)} gene: ranks need at least 2; add genes, "
+                f"the list has {n_required} gene: ranks need at least 2; add genes, "
                 "or have it extended (n_genes=)"
             )
-        return len(required)
+        return n_required
     n_genes = DEFAULT_SIZE if options.n_genes is None else int(options.n_genes)
-    if n_genes < len(required):
+    if n_genes < n_required:
         raise DataError(
-            f"a panel of {n_genes} genes cannot hold the {len(required)} that are "
-            f"required: ask for at least {len(required)} (n_genes=), or "
+            f"a panel of {n_genes} genes cannot hold the {n_required} that are "
+            f"required: ask for at least {n_required} (n_genes=), or "
             "require fewer"
         )
     if options.n_genes is None:
@@ -491,15 +416,19 @@ def _few_genes(classes: pd.DataFrame, per_class: int) -> list[str]:
     ]
 
 
-def _addition_table(more: Additions, genes: NDArray) -> pd.DataFrame:
+def _addition_table(
+    prepared: Prepared, training: TrainingResult, n_threads: int
+) -> pd.DataFrame:
     """The genes to add, with the held-out accuracy that they would give together."""
-    sizes = more.counts.sum(axis=1)
-    accuracy, (low, high) = balanced(more.counts.diagonal(), sizes)
-    return pd.DataFrame(
-        {
-            "gene": [str(gene) for gene in genes[more.genes]],
-            "balanced_accuracy": accuracy,
-            "low": low,
-            "high": high,
-        }
+    panel = training.model.panel
+    added, counts = best_more(
+        prepared.X,
+        prepared.codes[prepared.kept],
+        prepared.fold_of[prepared.kept],
+        Panel(panel.columns, panel.coef),
+        training.fold_panels,
+        len(prepared.classes),
+        allowed=prepared.allowed,
+        n_threads=n_threads,
     )
+    return genes_together(prepared.genes[added], counts)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from optirank.model import Model
     from optirank.panel.drills import Drill, HeldOutSamples
-    from optirank.workflow.design import Choice, Expression
+    from optirank.workflow.preparation import Prepared
     from optirank.workflow.train import TrainingResult
 
 _PER_CLASS = 50  # samples that tell what single genes do
@@ -142,23 +142,26 @@ def confusion_table(drills: Sequence[Drill], classes: NDArray) -> pd.DataFrame:
 
 def gene_table(
     model: Model,
-    genes: NDArray,
-    X: Any,
-    codes: NDArray,
-    choice: Choice,
-    expression: Expression,
+    prepared: Prepared,
+    listed: NDArray,
+    means: NDArray,
+    shares: NDArray,
     other_names: Mapping[str, Sequence[str]],
 ) -> pd.DataFrame:
-    """One line per gene of the panel, in the order of the path."""
+    """One line per gene of the panel, in the order of the path.
+
+    ``listed`` are positions of genes that came from a list; ``means`` and ``shares``
+    say how the genes are expressed in each class.
+    """
     panel = model.panel
     of_classes = np.concatenate([-panel.coef, panel.coef])
     if len(panel.coef) > 1:
         of_classes = panel.coef
     speaks = of_classes.argmax(axis=0)
     ids = _ensembl_ids(panel.genes, panel.columns, other_names)
-    backup, likeness = _backups(model, genes, X, codes, choice.allowed)
-    listed = np.isin(panel.columns, choice.listed)
-    origin = np.where(np.isin(panel.columns, choice.required), "required", "chosen")
+    backup, likeness = _backups(model, prepared)
+    is_listed = np.isin(panel.columns, listed)
+    origin = np.where(np.isin(panel.columns, prepared.include), "required", "chosen")
     table = pd.DataFrame(
         {
             "gene": panel.genes,
@@ -168,16 +171,15 @@ def gene_table(
             "weight": of_classes[speaks, np.arange(len(speaks))],
             "rank": 0,
             "path": _smallest_panel(model),
-            "origin": np.where(listed, "listed", origin),
+            "origin": np.where(is_listed, "listed", origin),
             "backup": backup,
             "backup_correlation": likeness,
-            "highest_mean": expression.highest[panel.columns],
+            "highest_mean": means[:, panel.columns].max(axis=0),
         }
     )
-    for code, name in enumerate(model.classes):
-        table[f"mean_{name}"] = expression.means[code, panel.columns]
-    for code, name in enumerate(model.classes):
-        table[f"share_{name}"] = expression.shares[code, panel.columns]
+    for word, values in (("mean", means), ("share", shares)):
+        for code, name in enumerate(model.classes):
+            table[f"{word}_{name}"] = values[code, panel.columns]
     table = table.sort_values(
         ["path", "weight"], ascending=[True, False], kind="stable", ignore_index=True
     )
@@ -227,16 +229,16 @@ def id_notes(
     ]
 
 
-def _backups(
-    model: Model, genes: NDArray, X: Any, codes: NDArray, allowed: NDArray
-) -> tuple[list[str], NDArray]:
+def _backups(model: Model, prepared: Prepared) -> tuple[list[str], NDArray]:
     """Names of the genes outside the panel that replace each best, and their
     correlations.
     """
+    codes = prepared.codes[prepared.kept]
     rows = some_rows(codes, _PER_CLASS)
-    samples = X[rows]
+    samples = prepared.X[rows]
+    allowed = np.asarray(prepared.allowed)
     outside = np.setdiff1d(allowed, model.panel.columns)
-    sums = ClassSums(X.shape[1], len(model.classes))
+    sums = ClassSums(samples.shape[1], len(model.classes))
     sums.add(places_in_sample(samples), codes[rows])
     candidates = sums.best_genes(_N_BACKUPS, among=outside)
     if not len(candidates):
@@ -247,7 +249,7 @@ def _backups(
         model.panel.coef,
         codes[rows],
     )
-    return [str(gene) for gene in genes[candidates[best]]], likeness
+    return [str(gene) for gene in prepared.genes[candidates[best]]], likeness
 
 
 def idle_genes(held_out: HeldOutSamples, genes: NDArray) -> pd.DataFrame:
@@ -265,11 +267,16 @@ def idle_genes(held_out: HeldOutSamples, genes: NDArray) -> pd.DataFrame:
     )
     idle = np.flatnonzero(changes <= 0)
     panel = next(iter(held_out.panels.values()))
-    counts = held_out.counts(lost=lambda panel: idle)
+    counts = held_out.counts(lost=dict.fromkeys(held_out.panels, idle))
+    return genes_together(genes[panel.genes[idle]], counts)
+
+
+def genes_together(genes: NDArray, counts: NDArray) -> pd.DataFrame:
+    """Genes, with the balanced accuracy that counts of true and given labels give."""
     accuracy, (low, high) = balanced(counts.diagonal(), counts.sum(axis=1))
     return pd.DataFrame(
         {
-            "gene": [str(gene) for gene in genes[panel.genes[idle]]],
+            "gene": [str(gene) for gene in genes],
             "balanced_accuracy": accuracy,
             "low": low,
             "high": high,

@@ -20,6 +20,7 @@ from optirank.io.data import (
 )
 from optirank.model.confidence import check_target_error
 from optirank.model.tree import NO_LABEL
+from optirank.workflow import Result
 from optirank.workflow.checks import matching_fingerprints
 from optirank.workflow.levels import (
     judged_at,
@@ -35,7 +36,6 @@ from optirank.workflow.performance import (
     wilson,
 )
 from optirank.workflow.predict import label_profiles
-from optirank.workflow.results import Result
 from optirank.workflow.withholding import operating_point
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ import pandas as pd
 
 from optirank._util.names import counted, some
 from optirank.ontology import ID_COLUMN, term_ids
+from optirank.workflow import Result
 from optirank.workflow.levels import LevelLabels, level_columns
-from optirank.workflow.results import Result
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

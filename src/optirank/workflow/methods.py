@@ -24,10 +24,9 @@ from optirank.workflow.train import Fitted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.panel.candidates import ClassSums
+    from optirank.workflow import Progress
     from optirank.workflow.options import TrainingOptions
-    from optirank.workflow.preparation import FirstLook, Prepared
-    from optirank.workflow.train import Progress
+    from optirank.workflow.preparation import Prepared
 
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
 _BLOCK = 1 << 22  # ranks held at a time: 32 MiB
@@ -44,16 +43,13 @@ one."""
 
 
 def train_panel(
-    prepared: Prepared,
-    looked: FirstLook,
-    options: TrainingOptions,
-    progress: Progress,
+    prepared: Prepared, options: TrainingOptions, progress: Progress
 ) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
-    search = search_panels(
-        looked.sums,
-        looked.rows,
-        looked.X,
+    path, n_genes, held_out = search_panels(
+        prepared.sums,
+        prepared.kept,
+        prepared.X,
         prepared.codes,
         len(prepared.classes),
         prepared.run_pass,
@@ -66,7 +62,6 @@ def train_panel(
         n_threads=worker_count(options.n_jobs),
         progress=progress,
     )
-    held_out = search.held_out
     if held_out is None:
         raise RuntimeError("a training has folds")
     genes = prepared.genes
@@ -74,38 +69,30 @@ def train_panel(
         size: SizedPanel(
             genes=genes[panel.genes],
             columns=panel.genes,
-            coef=_single_precision(panel.coef),
+            # Of single precision: a smaller file, and the same labels
+            coef=panel.coef.astype(np.float32).astype(np.float64),
             missing=tuple(held_out.with_missing(size)),
         )
-        for size, panel in search.path.items()
+        for size, panel in path.items()
     }
     return Fitted(
         panels=panels,
-        n_genes=search.n_genes,
+        n_genes=n_genes,
         genes=genes,
-        X=looked.X,
-        rows=looked.rows,
+        X=prepared.X,
         held_out=held_out.rows,
         scores={size: held_out.scores[size] for size in panels},
         curve=[CurvePoint(*point) for point in held_out.curve()],
         fold_panels={
             fold: panel
             for (size, fold), panel in held_out.panels.items()
-            if size == search.n_genes
+            if size == n_genes
         },
     )
 
 
-def _single_precision(coef: NDArray) -> NDArray[np.float64]:
-    """Weights rounded to single precision: a smaller file, and the same labels."""
-    return coef.astype(np.float32).astype(np.float64)
-
-
 def train_settings(
-    prepared: Prepared,
-    looked: FirstLook,
-    options: TrainingOptions,
-    progress: Progress,
+    prepared: Prepared, options: TrainingOptions, progress: Progress
 ) -> Fitted:
     """The paper's methods: a small fixed grid, judged on held-out samples.
 
@@ -117,76 +104,20 @@ def train_settings(
     from optirank.tuning.selection import default_setting, select_for_transfer
 
     settings = SETTINGS[options.method]
-    sums = looked.sums
-    rows = looked.rows
-    X = looked.X.tocsr() if hasattr(looked.X, "tocsr") else looked.X
-    y = prepared.codes[rows]
-    weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
-    trials = _try_settings(
-        prepared, options, settings, sums, X, rows, weights, progress
-    )
-    chosen = select_for_transfer(
-        trials.plain,
-        trials.shifted,
-        trials.n_genes,
-        default=default_setting(settings),
-        real=prepared.sources is not None,
-    )
-    columns = sums.best_genes(_N_CANDIDATES)
-    estimator = _make(options, settings[chosen])
-    estimator.fit(X[:, columns], prepared.classes[y], weights)
-    progress(trials.plain.size + 1, trials.plain.size + 1)
-    genes = prepared.genes[columns]
-    model = Model.from_estimator(estimator, genes)
-    panel = _with_mean_ranks(model.panel, X[:, columns], y)
-    out = prepared.fold_of[rows] >= 0
-    accuracies = trials.plain[chosen]
-    error = float(standard_error(accuracies[np.isfinite(accuracies)]))
-    words = ", ".join(f"{name} {value:g}" for name, value in settings[chosen].items())
-    return Fitted(
-        panels={model.n_genes: panel},
-        n_genes=model.n_genes,
-        genes=genes,
-        X=X[:, columns],
-        rows=rows,
-        held_out=rows[out],
-        scores={model.n_genes: trials.scores[chosen][out]},
-        curve=[CurvePoint(model.n_genes, float("nan"), error)],
-        notes=(f"setting chosen among {len(settings)}: {words}",),
-    )
-
-
-class _Trials:
-    """Scores of every setting in every fold."""
-
-    def __init__(
-        self, n_settings: int, n_folds: int, n_samples: int, width: int
-    ) -> None:
-        shape = (n_settings, n_folds)
-        self.scores = np.full((n_settings, n_samples, width), np.nan)
-        self.plain = np.full(shape, np.nan)
-        self.shifted = np.full((*shape, len(VIEW_STRENGTHS)), np.nan)
-        self.n_genes = np.zeros(shape)
-
-
-def _try_settings(
-    prepared: Prepared,
-    options: TrainingOptions,
-    settings: list[dict[str, float]],
-    sums: ClassSums,
-    X: Any,
-    rows: NDArray,
-    weights: NDArray,
-    progress: Progress,
-) -> _Trials:
-    """Fit every setting in every fold, and score the held-out samples."""
+    sums = prepared.sums
+    rows = prepared.kept
+    X = prepared.X.tocsr() if hasattr(prepared.X, "tocsr") else prepared.X
     y = prepared.codes[rows]
     fold = prepared.fold_of[rows]
-    folds = np.unique(fold[fold >= 0])
-    parts = np.arange(sums.n_parts)
+    weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
     width = 1 if len(prepared.classes) == 2 else len(prepared.classes)
-    trials = _Trials(len(settings), len(folds), len(rows), width)
-    for column, number in enumerate(folds):
+    all_scores = np.full((len(settings), len(rows), width), np.nan)
+    shape = (len(settings), prepared.n_folds)
+    n_genes = np.zeros(shape)
+    accuracies = np.full((*shape, 1 + len(VIEW_STRENGTHS)), np.nan)
+    n_fits = n_genes.size + 1
+    for column, number in enumerate(np.unique(fold[fold >= 0])):
+        parts = np.arange(sums.n_parts)
         genes = sums.best_genes(_N_CANDIDATES, parts[parts != number + 1])
         train = np.flatnonzero(fold != number)
         test = np.flatnonzero(fold == number)
@@ -197,18 +128,42 @@ def _try_settings(
         for row, setting in enumerate(settings):
             estimator = _make(options, setting)
             estimator.fit(seen, y[train], weights[train])
-            trials.n_genes[row, column] = estimator.genes_.sum()
+            n_genes[row, column] = estimator.genes_.sum()
             scores = [_scores(estimator, view, width) for view in views]
-            trials.scores[row, test] = scores[0]
-            accuracies = [
+            all_scores[row, test] = scores[0]
+            accuracies[row, column] = [
                 balanced_accuracy(y[test][fair], best_class(of_view)[fair])
                 for of_view in scores
             ]
-            trials.plain[row, column] = accuracies[0]
-            trials.shifted[row, column] = accuracies[1:]
-            done = column * len(settings) + row + 1
-            progress(done, trials.plain.size + 1)
-    return trials
+            progress(column * len(settings) + row + 1, n_fits)
+    plain = accuracies[:, :, 0]
+    chosen = select_for_transfer(
+        plain,
+        accuracies[:, :, 1:],
+        n_genes,
+        default=default_setting(settings),
+        real=prepared.sources is not None,
+    )
+    columns = sums.best_genes(_N_CANDIDATES)
+    estimator = _make(options, settings[chosen])
+    estimator.fit(X[:, columns], prepared.classes[y], weights)
+    progress(n_fits, n_fits)
+    names = prepared.genes[columns]
+    model = Model.from_estimator(estimator, names)
+    panel = _with_mean_ranks(model.panel, X[:, columns], y)
+    of_folds = plain[chosen]
+    error = float(standard_error(of_folds[np.isfinite(of_folds)]))
+    words = ", ".join(f"{name} {value:g}" for name, value in settings[chosen].items())
+    return Fitted(
+        panels={model.n_genes: panel},
+        n_genes=model.n_genes,
+        genes=names,
+        X=X[:, columns],
+        held_out=rows[fold >= 0],
+        scores={model.n_genes: all_scores[chosen][fold >= 0]},
+        curve=[CurvePoint(model.n_genes, float("nan"), error)],
+        notes=(f"setting chosen among {len(settings)}: {words}",),
+    )
 
 
 def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:
@@ -232,8 +187,7 @@ def _scores(estimator: Any, X: Any, width: int) -> NDArray:
 def _with_mean_ranks(panel: SizedPanel, X: Any, codes: NDArray) -> SizedPanel:
     """Store the mean rank of each gene with a weight, classes counted equally."""
     references = panel.references
-    if references is None:
-        return panel
+    assert references is not None
     counts = np.bincount(codes)
     weights = 1.0 / (np.count_nonzero(counts) * counts[codes])
     means = np.zeros(panel.coef.shape)

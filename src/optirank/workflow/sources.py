@@ -1,20 +1,46 @@
-"""Files that are read: references, queries to be labelled later, lists of genes."""
+"""The files of a training: references and lists of genes, their labels side by side,
+joined, and the coarser labels above them.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import csv
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optirank._util.names import some
-from optirank.io.data import DataError, annotations_of, check_column, readable
+import pandas as pd
+
+from optirank._util.names import counted, some
+from optirank.io.data import (
+    DataError,
+    annotations_of,
+    check_column,
+    readable,
+    source_of,
+    text_column,
+)
 from optirank.io.objects import FILE_COLUMN, join
-from optirank.io.reading import is_table, open_file, read_gene_names
+from optirank.io.reading import is_table, open_expression, open_file, read_gene_names
 from optirank.io.table_files import open_text
+from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
+from optirank.ontology import (
+    LabelTerm,
+    Ontology,
+    alike,
+    cell_ontology,
+    match_labels,
+    parents_among,
+    read_terms,
+)
+from optirank.workflow.options import ONTOLOGY
 
 if TYPE_CHECKING:
     from anndata import AnnData
+
+    from optirank.workflow.options import TrainingOptions
 
 _HEADINGS = ("gene", "genes", "symbol")
 
@@ -69,6 +95,20 @@ def with_annotations(
     return options
 
 
+def names_of_files(paths: Sequence[Path]) -> list[str]:
+    """Short names of files that differ: without folder and ending where that
+    suffices.
+    """
+    for names in ([path.stem for path in paths], [path.name for path in paths]):
+        if len(set(names)) == len(names):
+            return names
+    names = [str(path) for path in paths]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise DataError(f"{some(repeated)} is named twice: name each file once")
+    return names
+
+
 def genes_of_queries(
     files: Sequence[Path], genes_in: str | None = None
 ) -> list[str] | None:
@@ -108,15 +148,276 @@ def _names_of_file(path: Path) -> list[str]:
     return names
 
 
-def names_of_files(paths: Sequence[Path]) -> list[str]:
-    """Short names of files that differ: without folder and ending where that
-    suffices.
+def labels_of_files(
+    paths: Sequence[Path], column: str, **reading: Any
+) -> dict[str, Sequence[object]]:
+    """The labels of the samples of each file, by its name."""
+    sets: dict[str, Sequence[object]] = {}
+    for path, name in zip(paths, names_of_files(paths), strict=True):
+        with open_expression(path, label=column, **reading) as opened:
+            sets[name] = text_column(annotations_of(opened), column, str(path)).tolist()
+    return sets
+
+
+class LabelSets:
+    """The labels of sets side by side; missing labels are left out.
+
+    Parameters
+    ----------
+    sets : the labels of each set, by its name.
+    ontology : where labels are looked for.
+    ids : terms that the user gave to labels; they win over those that are found.
+
+    Attributes
+    ----------
+    counts : samples of each label (rows) in each set (columns), the labels of most
+        sets first.
+    terms : of each label, in the order of the rows.
+    alike : groups of labels that look like one class.
     """
-    for names in ([path.stem for path in paths], [path.name for path in paths]):
-        if len(set(names)) == len(names):
-            return names
-    names = [str(path) for path in paths]
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise DataError(f"{some(repeated)} is named twice: name each file once")
-    return names
+
+    def __init__(
+        self,
+        sets: Mapping[str, Sequence[object]],
+        ontology: Ontology,
+        ids: Mapping[str, str] | None = None,
+    ) -> None:
+        self.counts = label_counts(sets)
+        self.terms = [
+            LabelTerm(
+                term.label,
+                ids[term.label],
+                ontology.terms[ids[term.label]].name,
+                "given",
+            )
+            if ids and term.label in ids
+            else term
+            for term in match_labels(self.names, ontology)
+        ]
+        self.alike = alike(self.terms)
+
+    @property
+    def names(self) -> list[str]:
+        """The labels."""
+        return [str(label) for label in self.counts.index]
+
+    def only_in(self) -> dict[str, list[str]]:
+        """The labels that one set alone has, by set; not those that look like
+        another's.
+        """
+        resembling = {label for group in self.alike for label in group}
+        found: dict[str, list[str]] = {}
+        for label, numbers in zip(self.names, self.counts.to_numpy() > 0, strict=True):
+            if numbers.sum() == 1 and label not in resembling:
+                name = str(self.counts.columns[numbers.argmax()])
+                found.setdefault(name, []).append(label)
+        return found
+
+    def notes(self) -> list[str]:
+        """Labels that look like one class, with what joins them; and those that one set
+        alone has.
+        """
+        notes = []
+        for group in self.alike:  # joined under the name of most samples
+            kept = max(group, key=lambda label: self.counts.loc[label].sum())
+            mapping = {label: kept for label in group if label != kept}
+            notes.append(
+                f"the labels {some(group, 20, quoted=True)} look like one class; they "
+                f"are different classes unless they are joined: mapping={mapping}"
+            )
+        if self.counts.shape[1] > 1:
+            notes += [
+                f"{name} alone has {counted(len(labels), 'class', 'classes')} that no "
+                f"other set can judge: {some(labels)}"
+                for name, labels in self.only_in().items()
+            ]
+        return notes
+
+
+def label_counts(sets: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """Samples of each label (rows) in each set, the labels of most sets first."""
+    columns = {
+        name: pd.Series(labels, dtype=object).dropna().astype(str).value_counts()
+        for name, labels in sets.items()
+    }
+    counts = pd.DataFrame(columns).fillna(0).astype(int)
+    order = pd.DataFrame(
+        {
+            "sets": -(counts > 0).sum(axis=1),
+            "samples": -counts.sum(axis=1),
+            "label": counts.index,
+        },
+        index=counts.index,
+    ).sort_values(["sets", "samples", "label"])
+    return counts.loc[order.index]
+
+
+def counts_by_file(data: Sequence[AnnData], options: TrainingOptions) -> pd.DataFrame:
+    """Samples of each label in each of several files that are used together."""
+    obs = annotations_of(data)
+    columns = _joined(obs, options, source_of(data))
+    return label_counts(_by_file(obs, columns[options.columns[-1]]))
+
+
+def _by_file(obs: pd.DataFrame, labels: pd.Series) -> dict[str, list[object]]:
+    """The labels of each file."""
+    files = obs[FILE_COLUMN].to_numpy(dtype=object).astype(str)
+    return {name: labels[files == name].tolist() for name in sorted(set(files))}
+
+
+def _joined(
+    obs: pd.DataFrame, options: TrainingOptions, source: str
+) -> dict[str, pd.Series]:
+    """The columns of labels, under the names that these are joined to."""
+    columns = {name: text_column(obs, name, source) for name in options.columns}
+    if not options.mapping:
+        return columns
+    known = {label for labels in columns.values() for label in labels.dropna()}
+    check_mapping(options.mapping, sorted(known))
+    return {
+        name: pd.Series(
+            renamed(labels.tolist(), options.mapping), obs.index, dtype=object
+        )
+        for name, labels in columns.items()
+    }
+
+
+def renamed(labels: Sequence[object], mapping: Mapping[str, str]) -> list[object]:
+    """Labels under the names that they are joined to."""
+    return [mapping.get(str(label), label) for label in labels]
+
+
+def check_mapping(mapping: Mapping[str, str], known: Sequence[str]) -> None:
+    """Refuse names that no set has, and chains of names."""
+    for theirs, ours in mapping.items():
+        asked = {theirs: ours}
+        if theirs not in known:
+            raise DataError(
+                f"mapping={asked}: no set has the label {theirs!r}; there are "
+                f"{some(known, 20)}"
+            )
+        if mapping.get(ours, ours) != ours:
+            raise DataError(
+                f"mapping={asked}: {ours!r} is itself renamed to "
+                f"{mapping[ours]!r}: give {theirs!r} that name"
+            )
+
+
+def labelled_samples(
+    obs: pd.DataFrame,
+    options: TrainingOptions,
+    source: str,
+    notes: list[str],
+    *,
+    several: bool,
+) -> tuple[pd.Series, Tree | None, Terms | None]:
+    """The labels of samples as a training asks for them, NaN where there is none; the
+    tree of coarser labels above them; and their terms of the Cell Ontology.
+
+    Labels are joined first. Several columns are a tree from coarse to fine; a table of
+    labels and parents, or the Cell Ontology, is one above a single column. A sample
+    that is known to an inner label alone has no class, and is left out. ``several``
+    says that the samples are of several files. ``notes`` gets sentences for the user.
+    """
+    columns = _joined(obs, options, source)
+    labels = columns[options.columns[-1]]
+    if several:  # before anything is fitted
+        notes += LabelSets(_by_file(obs, labels), cell_ontology()).notes()
+    tree = terms = None
+    if len(columns) > 1:
+        tree, finest = tree_of_columns(pd.DataFrame(columns))
+        labels = pd.Series(finest, index=obs.index, dtype=object)
+    if options.tree is not None or options.ontology is not None:
+        counts = {str(name): int(n) for name, n in labels.value_counts().items()}
+        ids = _ids(options, {*counts, *(tree.labels if tree else ())})
+        tree = tree or _given_tree(options.tree, counts, ids)
+        if ids:
+            terms = Terms(ids, cell_ontology().version)
+            names = [*counts] if tree is None else tree.labels
+            lacking = [name for name in names if name not in ids]
+            without = f"; without one: {some(lacking)}" if lacking else ""
+            notes.append(
+                f"{len(names) - len(lacking)} of {len(names)} labels have a term of "
+                f"the Cell Ontology {terms.version}{without}"
+            )
+    if tree is None:
+        return labels, None, terms
+    if tree.depth == 1:
+        notes.append("no label stands above another: the model has no tree of labels")
+        return labels, None, terms
+    inner = labels.isin(set(tree.labels) - set(tree.leaves))
+    if inner.any():
+        numbers = pd.Series(labels[inner]).value_counts()
+        what = counted(int(inner.sum()), "sample is", "samples are")
+        listed = some([f"{name} ({n})" for name, n in numbers.items()])
+        notes.append(
+            f"{what} known to a coarser label alone, which says nothing of the finer "
+            f"ones, and left without a label: {listed}"
+        )
+    return labels.mask(inner), tree, terms
+
+
+def _ids(options: TrainingOptions, labels: Iterable[str]) -> dict[str, str]:
+    """The terms of labels: those that were given, else by names and synonyms."""
+    if isinstance(options.ontology, Mapping):
+        return dict(options.ontology)
+    if options.ontology is not None:
+        return read_terms(Path(options.ontology), cell_ontology())
+    if options.tree != ONTOLOGY:
+        return {}
+    found = match_labels(sorted(labels), cell_ontology())
+    return {term.label: term.id for term in found if term.id}
+
+
+def _given_tree(
+    tree: Mapping[str, str] | str | os.PathLike[str] | None,
+    counts: Mapping[str, int],
+    ids: Mapping[str, str],
+) -> Tree | None:
+    """The tree of a table, of a mapping from labels to parents, or of the ontology."""
+    if tree is None:
+        return None
+    if isinstance(tree, Mapping):
+        return tree_of_table([*tree.items()], counts, "the tree")
+    if tree == ONTOLOGY:
+        return ontology_tree(ids, counts, cell_ontology())
+    return read_tree(Path(tree), counts)
+
+
+def read_tree(path: Path, counts: Mapping[str, int]) -> Tree:
+    """The tree in a table of two columns, a label and its parent, below a header.
+
+    ``counts`` are the samples of each label in the data. Tables are .csv, or .tsv with
+    tabs.
+    """
+    delimiter = "\t" if path.suffix.lower() in (".tsv", ".txt") else ","
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        lines = [*csv.reader(file, delimiter=delimiter)]
+    for number, line in enumerate(lines, 1):
+        if len(line) != 2:
+            raise DataError(
+                f"{path}, line {number} has {len(line)} columns: a tree has two, a "
+                "label and its parent"
+            )
+    rows = [(label.strip(), parent.strip()) for label, parent in lines[1:]]
+    return tree_of_table(rows, counts, str(path))
+
+
+def ontology_tree(
+    ids: Mapping[str, str], counts: Mapping[str, int], ontology: Ontology
+) -> Tree:
+    """The tree of the labels at hand by their terms; labels without one are at the top.
+
+    ``ids`` may have further labels, of the user's table: one that stands above labels
+    with samples becomes an inner label, others are left out.
+    """
+    above = {
+        higher
+        for label in ids.keys() & counts.keys()
+        for higher in ontology.ancestors(ids[label])
+    }
+    at_hand = {
+        label: term for label, term in ids.items() if label in counts or term in above
+    }
+    rows = parents_among(at_hand, ontology)
+    return tree_of_table(rows, counts, "the Cell Ontology")

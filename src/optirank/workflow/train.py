@@ -33,12 +33,11 @@ from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import RanksByLabel, further_genes
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
-from optirank.workflow import METHODS
+from optirank.workflow import METHODS, Progress, Result
 from optirank.workflow.checks import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
-from optirank.workflow.preparation import FirstLook, Prepared, prepare
-from optirank.workflow.results import Result
+from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.withholding import held_out_probabilities
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 
-Progress = Callable[[int, int], None]
 _FEW = 10  # samples of a class below which its held-out figures say little
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
 
@@ -105,8 +103,8 @@ class Fitted:
     panels : panels by number of genes, with their weights.
     n_genes : the number of genes of the model itself.
     genes : names of the columns that the panels were chosen from.
-    X, rows : some of the samples, with these columns, and their positions.
-    held_out : positions of the samples that were held out, all among ``rows``.
+    X : the samples that the first pass kept, with these columns.
+    held_out : positions of the samples that were held out, all among these.
     scores : decision values (n, 1 or classes) of these, by number of genes of the
         panels, which were fitted without them; -inf for a class that a fold could not
         learn.
@@ -119,7 +117,6 @@ class Fitted:
     n_genes: int
     genes: NDArray
     X: Any
-    rows: NDArray
     held_out: NDArray
     scores: dict[int, NDArray]
     curve: list[CurvePoint]
@@ -154,115 +151,97 @@ def train(
     progress : called with the number of stages that are done, and of all.
     cluster : runs passes over the samples, see `optirank.io.passes`.
     """
-    notes = _Notes(say)
+    tell = each_once(say)
     try:
-        prepared, looked = prepare(
+        prepared = prepare(
             data, options, cluster=cluster, n_threads=worker_count(options.n_jobs)
         )
-        notes.add([*prepared.notes, prepared.summary()])
-        result = train_prepared(
-            prepared, looked, options, command, source or source_of(data), progress
-        )
+        tell([*prepared.notes, prepared.summary()])
+        made_of = source or source_of(data)
+        result = train_prepared(prepared, options, command, made_of, progress)
     except DataError:
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
-    notes.add(result.notes)
+    tell(result.notes)
     return result
+
+
+def each_once(say: Callable[[str], None] | None) -> Callable[[Sequence[str]], None]:
+    """What says sentences, each once."""
+    said: set[str] = set()
+
+    def tell(lines: Sequence[str]) -> None:
+        for line in lines:
+            if say is not None and line not in said:
+                say(line)
+            said.add(line)
+
+    return tell
 
 
 def train_prepared(
     prepared: Prepared,
-    looked: FirstLook,
     options: TrainingOptions,
     command: str = "",
     source: str = "",
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train on samples and genes that were looked at; parameters are those of
-    `train`.
+    """Train on samples and genes that were looked at, calibrate by the held-out scores,
+    and gather all there is to say; parameters are those of `train`.
     """
     module, _, function = METHODS[options.method].partition(":")
     method = getattr(importlib.import_module(module), function)
-    fitted = method(prepared, looked, options, progress or (lambda *_: None))
-    return _conclude(prepared, looked, options, fitted, command, source)
-
-
-class _Notes:
-    """Says each note once."""
-
-    def __init__(self, say: Callable[[str], None] | None) -> None:
-        self._say = say
-        self._said: set[str] = set()
-
-    def add(self, lines: Any) -> None:
-        for line in lines:
-            if self._say is not None and line not in self._said:
-                self._say(line)
-            self._said.add(line)
-
-
-def _conclude(
-    prepared: Prepared,
-    looked: FirstLook,
-    options: TrainingOptions,
-    fitted: Fitted,
-    command: str,
-    source: str,
-) -> TrainingResult:
-    """Calibrate by the held-out scores, and gather all there is to say."""
-    panels = {
-        size: _measure(panel, prepared, fitted, size)
-        if size in fitted.scores
-        else panel
-        for size, panel in fitted.panels.items()
+    fitted = method(prepared, options, progress or (lambda *_: None))
+    classes = prepared.classes
+    panels = fitted.panels | {
+        size: _measured(fitted.panels[size], prepared, fitted, size)
+        for size in fitted.scores
     }
-    held_out, probabilities = _held_out_table(panels[fitted.n_genes], prepared, fitted)
+    own = panels[fitted.n_genes]
+    held_out, probabilities = _held_out_table(own, prepared, fitted)
+    truth, predicted = (held_out[name].to_numpy() for name in ("label", "predicted"))
     judged = performance(
-        held_out["label"],
-        held_out["predicted"],
+        truth,
+        predicted,
         probabilities,
-        list(prepared.classes),
+        list(classes),
         None,
-        *composition(prepared.codes, held_out["label"].to_numpy(), prepared.classes),
+        *composition(prepared.codes, truth, classes),
     )
-    own, target_notes = _with_target(panels[fitted.n_genes], options.target_error)
-    panels[fitted.n_genes] = own
+    panels[fitted.n_genes], warnings = _with_target(own, options.target_error)
     curve = [
         replace(point, balanced_accuracy=judged.balanced_accuracy)
         if point.n_genes == fitted.n_genes
         else point
         for point in fitted.curve
     ]
-    warnings = [*target_notes]
-    if looked.standardised:
+    if prepared.standardised:
         warnings.append(STANDARDISED)
     warnings += _warnings(judged, prepared)
     notes = [*prepared.notes, *fitted.notes]
-    card = _card(prepared, options, fitted, judged, curve)
-    card = replace(
-        card,
-        checksum=looked.checksum,
-        held_out=class_counts(
-            held_out["label"].to_numpy(),
-            held_out["predicted"].to_numpy(),
-            prepared.classes,
-        ),
-        held_out_probabilities=held_out_probabilities(
-            held_out["label"], probabilities, prepared.classes
-        ),
-        judged=judged_sources(held_out, options.batch, prepared.classes),
-        command=command,
-        source=str(source),
-        notes=(*notes, *warnings),
-    )
     model = Model(
-        classes=prepared.classes,
+        classes=classes,
         n_genes=fitted.n_genes,
         panels=panels,
         n_features=len(fitted.genes),
-        card=card,
-        further=_further(prepared, looked, panels[fitted.n_genes]),
+        card=_card(
+            prepared,
+            options,
+            fitted,
+            curve,
+            balanced_accuracy=judged.balanced_accuracy,
+            interval=tuple(float(end) for end in judged.interval),
+            held_out=class_counts(truth, predicted, classes),
+            held_out_probabilities=held_out_probabilities(
+                truth, probabilities, classes
+            ),
+            judged=judged_sources(held_out, options.batch, classes),
+            command=command,
+            source=str(source),
+            notes=(*notes, *warnings),
+        ),
+        further=_further(prepared, own),
         tree=prepared.tree,
         terms=prepared.terms,
     )
@@ -279,10 +258,23 @@ def _conclude(
     )
 
 
-def _measure(
+def _learned(
+    prepared: Prepared, fitted: Fitted, size: int
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Rows, classes and scores of held-out samples whose class their fold
+    could learn.
+    """
+    scores = fitted.scores[size]
+    codes = prepared.codes[fitted.held_out]
+    column = codes if scores.shape[1] > 1 else np.zeros(len(codes), np.intp)
+    learned = np.isfinite(scores[np.arange(len(scores)), column])
+    return fitted.held_out[learned], codes[learned], scores[learned]
+
+
+def _measured(
     panel: SizedPanel, prepared: Prepared, fitted: Fitted, size: int
 ) -> SizedPanel:
-    """Give a panel its calibration, error control and out-of-distribution score."""
+    """A panel with its calibration, error control and out-of-distribution score."""
     classes = prepared.classes
     rows, codes, scores = _learned(prepared, fitted, size)
     truth = classes[codes]
@@ -296,44 +288,14 @@ def _measure(
         confidence = probabilities.max(axis=1)
         control = fit_error_control(confidence, predicted == truth, truth)
     ranks = panel_ranks(fitted.X[:, panel.columns], compiled=True)
-    given = np.full(len(fitted.rows), None)
-    place = np.argsort(fitted.rows)
-    given[place[np.searchsorted(fitted.rows, rows, sorter=place)]] = predicted
-    likeness = fit_likeness(ranks, classes[prepared.codes[fitted.rows]], given, classes)
+    of_rows = np.full(len(prepared.codes), None)
+    of_rows[rows] = predicted
+    kept = prepared.kept
+    true_classes = classes[prepared.codes[kept]]
+    likeness = fit_likeness(ranks, true_classes, of_rows[kept], classes)
     return replace(
         panel, calibration=calibration, error_control=control, likeness=likeness
     )
-
-
-def _further(
-    prepared: Prepared, looked: FirstLook, panel: SizedPanel
-) -> FurtherGenes | None:
-    """Mean ranks of each class over genes outside the panel, where there are some.
-
-    They are of the samples that training keeps in memory anyway.
-    """
-    in_panel = np.flatnonzero(np.isin(prepared.genes, panel.genes))
-    genes = further_genes(looked.sums, in_panel)
-    if not len(genes):
-        return None
-    codes = prepared.codes[looked.rows]
-    ranks = RanksByLabel(lambda _, rows: codes[rows], len(prepared.classes))
-    fold_matrix(looked.X, [ranks], genes)
-    means = ranks.result().means.astype(np.float16)
-    return FurtherGenes(prepared.genes[genes], means)
-
-
-def _learned(
-    prepared: Prepared, fitted: Fitted, size: int
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Rows, classes and scores of held-out samples whose class their fold
-    could learn.
-    """
-    scores = fitted.scores[size]
-    codes = prepared.codes[fitted.held_out]
-    column = codes if scores.shape[1] > 1 else np.zeros(len(codes), np.intp)
-    learned = np.isfinite(scores[np.arange(len(scores)), column])
-    return fitted.held_out[learned], codes[learned], scores[learned]
 
 
 def _held_out_table(
@@ -377,19 +339,33 @@ def _with_target(
     return replace(panel, error_control=replace(control, target_error=target_error)), []
 
 
+def _further(prepared: Prepared, panel: SizedPanel) -> FurtherGenes | None:
+    """Mean ranks of each class over genes outside the panel, where there are some.
+
+    They are of the samples that training keeps in memory anyway.
+    """
+    in_panel = np.flatnonzero(np.isin(prepared.genes, panel.genes))
+    genes = further_genes(prepared.sums, in_panel)
+    if not len(genes):
+        return None
+    codes = prepared.codes[prepared.kept]
+    ranks = RanksByLabel(lambda _, rows: codes[rows], len(prepared.classes))
+    fold_matrix(prepared.X, [ranks], genes)
+    means = ranks.result().means.astype(np.float16)
+    return FurtherGenes(prepared.genes[genes], means)
+
+
 def _card(
     prepared: Prepared,
     options: TrainingOptions,
     fitted: Fitted,
-    judged: Performance,
-    curve: list[CurvePoint],
+    curve: Sequence[CurvePoint],
+    **judged: Any,
 ) -> Card:
     """What the model file says of the training."""
     classes = [str(name) for name in prepared.classes]
     counts = np.bincount(prepared.codes, minlength=len(classes)).tolist()
-    errors = [
-        point.standard_error for point in curve if point.n_genes == fitted.n_genes
-    ]
+    errors = {point.n_genes: point.standard_error for point in curve}
     values = ValueCounter()
     panel_values = fitted.X[:, fitted.panels[fitted.n_genes].columns]
     values.add(panel_values)
@@ -405,12 +381,12 @@ def _card(
         n_genes_of_file=prepared.n_genes_of_file,
         n_folds=prepared.n_folds,
         values=values.result(),
-        balanced_accuracy=judged.balanced_accuracy,
-        standard_error=errors[0] if errors else None,
-        interval=tuple(float(end) for end in judged.interval),
+        standard_error=errors.get(fitted.n_genes),
         curve=tuple(curve),
+        checksum=prepared.checksum,
         fingerprints=some_fingerprints(panel_values),
         versions=versions | {name: version(name) for name in _VERSIONS},
+        **judged,
     )
 
 
@@ -442,8 +418,8 @@ def class_counts(
     counts = {}
     for name in map(str, classes):
         of_class = true_names == name
+        called = given_names == name
         if of_class.any():
-            called = given_names == name
             counts[name] = ClassCounts(
                 right=int((called & of_class).sum()),
                 n=int(of_class.sum()),
@@ -465,10 +441,8 @@ def _warnings(judged: Performance, prepared: Prepared) -> list[str]:
             f"the accuracy of held-out samples, {judged.headline()}, cannot be told "
             f"from chance ({chance:.0%}): do not rely on this model"
         )
-    counts = np.bincount(prepared.codes, minlength=len(classes))
-    few = [
-        f"{classes[code]} ({counts[code]})" for code in np.flatnonzero(counts < _FEW)
-    ]
+    counts = zip(classes, np.bincount(prepared.codes), strict=True)
+    few = [f"{name} ({n})" for name, n in counts if n < _FEW]
     if few:
         warnings.append(
             f"classes of fewer than {_FEW} samples are learned from little, and their "

@@ -81,7 +81,6 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
         variance sees the values of X as they are; sample weights act on the regression
         alone.
         """
-        self._check_options()
         X, y, classes = self._checked(X, y)
         references = self._references(X, y, classes, dataset)
         weights = self._sample_weights(X, y, sample_weight)
