@@ -27,7 +27,7 @@ from optirank import OptirankClassifierCV, PanelClassifier, tl
 from optirank.datasets import DataError, make_unstable_ranks
 from optirank.panel.agreement import Agreement
 from optirank.pl.agreement import draw_agreement
-from optirank.pl.sizes import draw_sizes
+from optirank.pl.genes import draw_sizes
 
 mpl = pytest.importorskip("matplotlib")
 

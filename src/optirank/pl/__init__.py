@@ -1,18 +1,16 @@
 """Plots, in scanpy's manner: functions that take ``ax=`` and return it.
 
 They take what :mod:`optirank.tl` made: an annotated AnnData, an evaluation, or a
-trained model. The functions called ``draw_...`` in the modules of this room draw tables
-on axes that are given; the pages of `optirank.report` use them too.
+trained model. The functions called ``draw_...`` in the modules of this room draw
+tables: the pages of `optirank.report` use them too.
 """
 
 from __future__ import annotations
 
 from optirank.pl.agreement import agreement
 from optirank.pl.axes import save_figure
-from optirank.pl.genes import panel, panel_weights
-from optirank.pl.labels import labels, votes
-from optirank.pl.sizes import panel_sizes, selection_path
-from optirank.pl.tree import tree
+from optirank.pl.genes import panel, panel_sizes, panel_weights, selection_path
+from optirank.pl.labels import labels, tree, votes
 from optirank.pl.truth import confusion, reliability, roc
 
 __all__ = [

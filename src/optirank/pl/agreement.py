@@ -9,15 +9,20 @@ import numpy as np
 
 from optirank.io.data import DataError
 from optirank.panel.agreement import RanksByLabel, agreement_of, every_so_many
-from optirank.pl.axes import BLUE, GREY, axes_for, column, finish, short
+from optirank.pl.axes import (
+    BLUE,
+    GREY,
+    AnnData,
+    Axes,
+    Place,
+    axes_for,
+    column,
+    finish,
+    short,
+)
 
 if TYPE_CHECKING:
-    from anndata import AnnData
-    from matplotlib.axes import Axes
-
     from optirank.panel.agreement import Agreement
-else:  # typing.get_type_hints works without importing them
-    AnnData = Axes = Any
 
 _MOST = 12  # labels that are drawn, those of most agreement and least among them
 _PER_ROW = 4  # small panels beside each other
@@ -59,9 +64,9 @@ def agreement(
     -------
     matplotlib Axes
     """
-    from optirank.io.blocks import blocks
     from optirank.io.data import gene_names
     from optirank.io.objects import profiles_of
+    from optirank.io.passes import run_pass
     from optirank.model.file import as_model
 
     fitted = as_model(model)
@@ -79,11 +84,7 @@ def agreement(
     labelled = np.flatnonzero(codes >= 0)
     labelled = labelled[:: every_so_many(len(labelled))]
     ranks = RanksByLabel(lambda _, rows: codes[labelled[rows]], len(classes))
-    start = 0
-    for block in blocks(profiles, names[genes], _BLOCK_SAMPLES, labelled):
-        rows = slice(start, start + len(labelled[start : start + _BLOCK_SAMPLES]))
-        ranks.add(block, rows)
-        start = rows.stop
+    run_pass(profiles, [ranks], names[genes], size=_BLOCK_SAMPLES, rows=labelled)
     compared = agreement_of(means, ranks.result())
     if compared.overall is None:
         raise DataError(
@@ -91,30 +92,29 @@ def agreement(
             "the model with three samples each, and 50 of the model's further genes "
             f"({len(genes)} are there)"
         )
-    ax = axes_for(ax, *agreement_size(compared))
-    draw_agreement(ax, compared, classes)
-    return finish(ax, show)
+    return finish(draw_agreement(ax, compared, classes), show)
 
 
-def draw_agreement(ax: Axes, compared: Agreement, classes: Sequence[object]) -> None:
-    """Small panels on given axes, one per label: the reference across, the query
-    upwards.
+def draw_agreement(ax: Place, compared: Agreement, classes: Sequence[object]) -> Axes:
+    """Small panels, one per label: the reference across, the query upwards.
+
+    The label of least agreement comes first. Of many labels, half of those drawn are of
+    least agreement, and half of most.
     """
-    drawn = _drawn(compared)
-    limit = 1.05 * max(np.abs(compared.reference).max(), np.abs(compared.query).max())
+    values = [compared.by_label[int(label)] for label in compared.labels]
+    drawn = np.argsort(values, kind="stable").tolist()
+    if len(drawn) > _MOST:
+        drawn = drawn[: _MOST // 2] + drawn[-(_MOST - _MOST // 2) :]
     n_columns = min(len(drawn), _PER_ROW)
     n_rows = -(-len(drawn) // n_columns)
+    ax = axes_for(ax, 0.4 + _SIDE * n_columns, 0.3 + 1.2 * _SIDE * n_rows)
     ax.set_axis_off()
+    limit = 1.05 * max(np.abs(compared.reference).max(), np.abs(compared.query).max())
     for number, row in enumerate(drawn):
         line, place = divmod(number, n_columns)
-        small = ax.inset_axes(
-            (
-                place / n_columns + 0.04 / n_columns,
-                1 - (line + 1) / n_rows + 0.1 / n_rows,
-                0.92 / n_columns,
-                0.72 / n_rows,
-            )
-        )
+        left = place / n_columns + 0.04 / n_columns
+        bottom = 1 - (line + 1) / n_rows + 0.1 / n_rows
+        small = ax.inset_axes((left, bottom, 0.92 / n_columns, 0.72 / n_rows))
         small.axline((0, 0), slope=1, color=GREY, linewidth=0.8)
         small.scatter(
             compared.reference[row],
@@ -143,23 +143,4 @@ def draw_agreement(ax: Axes, compared: Agreement, classes: Sequence[object]) -> 
             ha="right",
             va="top",
         )
-
-
-def agreement_size(compared: Agreement) -> tuple[float, float]:
-    """Width and height, in inches, of `draw_agreement`."""
-    n_drawn = len(_drawn(compared))
-    n_columns = min(n_drawn, _PER_ROW)
-    n_rows = -(-n_drawn // n_columns)
-    return 0.4 + _SIDE * n_columns, 0.3 + 1.2 * _SIDE * n_rows
-
-
-def _drawn(compared: Agreement) -> list[int]:
-    """Rows of the labels that are drawn, that of least agreement first.
-
-    Of many, half are those of least agreement, and half those of most.
-    """
-    values = [compared.by_label[int(label)] for label in compared.labels]
-    order = np.argsort(values, kind="stable").tolist()
-    if len(order) > _MOST:
-        order = order[: _MOST // 2] + order[-(_MOST - _MOST // 2) :]
-    return order
+    return ax

@@ -1,10 +1,11 @@
-"""What plots share: axes, colours, heat maps, columns, figures as files and as SVG."""
+"""What plots share: axes, colours, heat maps, columns, figures as files and images."""
 
 from __future__ import annotations
 
+import base64
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,14 @@ from optirank._util.names import some
 from optirank.io.data import DataError, need
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from anndata import AnnData
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
+
+    Place = Axes | Figure | None  # where to draw: see `axes_for`
 else:  # typing.get_type_hints works without importing them
-    Axes = Figure = NDArray = Any
+    Axes = AnnData = Figure = NDArray = Place = Any
 
 # Okabe and Ito's colours, safe for the colour-blind; their yellow cannot be seen on
 # white
@@ -54,6 +56,12 @@ CHOSEN: dict[str, Any] = {
     "markeredgecolor": "white",
     "zorder": 5,
 }
+LEGEND_ABOVE: dict[str, Any] = {
+    "loc": "lower right",
+    "bbox_to_anchor": (1, 1),
+    "frameon": False,
+    "fontsize": "small",
+}
 _STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.spines.top": False,
@@ -65,13 +73,18 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
-    """The axes given, or new ones of a size in inches."""
+def axes_for(place: Any, width: float, height: float) -> Axes:
+    """Axes to draw on: those given, else new ones of a size in inches.
+
+    An empty figure that is given gets this size, and axes.
+    """
+    if hasattr(place, "set_size_inches"):
+        place.set_size_inches(width, height)
+        return place.subplots()
     plt = need("matplotlib.pyplot", "report", "drawing")
-    if ax is not None:
-        return ax
-    _, new = plt.subplots(figsize=(width, height), layout="constrained")
-    return new
+    if place is not None:
+        return place
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
 def finish(ax: Axes, show: bool) -> Axes:
@@ -103,8 +116,8 @@ def save_figure(ax: Axes, path: str | Path) -> Path:
     return path
 
 
-def as_svg(draw: Callable[[Axes], Any], width: float, height: float) -> str:
-    """A figure of a size in inches as SVG, on a clear ground."""
+def figure_image(draw: Callable[..., Any], *shown: Any) -> str:
+    """What ``draw(figure, *shown)`` draws, as an image that needs no other file."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -112,10 +125,16 @@ def as_svg(draw: Callable[[Axes], Any], width: float, height: float) -> str:
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
         # The browser has a font for a glyph that matplotlib lacks
         warnings.filterwarnings("ignore", "Glyph .* missing from")
-        figure = Figure(figsize=(width, height), layout="constrained")
-        draw(figure.subplots())
+        figure = Figure(layout="constrained")
+        draw(figure, *shown)
         figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
-    return target.getvalue()
+    return svg_address(target.getvalue())
+
+
+def svg_address(svg: str) -> str:
+    """An SVG as the address of an image."""
+    content = base64.b64encode(svg.encode("utf-8")).decode("ascii")
+    return f"data:image/svg+xml;base64,{content}"
 
 
 def column(data: Any, name: str) -> NDArray:
@@ -176,6 +195,19 @@ def cells_between(ax: Axes, n_rows: int, n_columns: int, width: float = 1.0) -> 
     ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
     ax.grid(which="minor", color="white", linewidth=width)
     ax.tick_params(which="minor", length=0)
+
+
+def name_rows(
+    ax: Axes,
+    names: Sequence[str],
+    bare: Sequence[str] = ("top", "right", "left"),
+    **look: Any,
+) -> None:
+    """Write names beside rows, the first on top; ``bare`` sides have no line."""
+    ax.set_yticks(range(len(names)), names, **look)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.spines[[*bare]].set_visible(False)
 
 
 def short(name: object, limit: int = 32) -> str:

@@ -1,8 +1,5 @@
-"""Figures of a panel for an assay: what may happen to it, and how its genes are
-expressed.
-
-The functions called ``draw_...`` draw tables of a `DesignResult` on axes that are
-given.
+"""Figures of a panel for an assay, from the tables of a `DesignResult`: what may happen
+to it, and how its genes are expressed.
 """
 
 from __future__ import annotations
@@ -15,17 +12,20 @@ from optirank.pl.axes import (
     BLUE,
     DARK,
     GREY,
+    LEGEND_ABOVE,
     ORANGE,
+    Axes,
+    Place,
+    axes_for,
     cells_between,
     heat_map,
+    name_rows,
     short,
     slant,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
 _ROW = 0.21  # inches of a gene
 _LARGEST = 90.0  # area of the dot of a gene that all samples express, in points
@@ -34,12 +34,12 @@ _KINDS = {"test": ORANGE, "as it is": BLUE}  # other conditions are dark
 MOST_GENES = 120  # in one figure: more cannot be looked through
 
 
-def draw_conditions(ax: Axes, conditions: pd.DataFrame) -> None:
+def draw_conditions(ax: Place, conditions: pd.DataFrame) -> Axes:
     """Balanced accuracy with its interval under every condition, the lowest class
     as a dot.
     """
-    rows = np.arange(len(conditions))
-    for row, line in zip(rows, conditions.to_dict("records"), strict=True):
+    ax = axes_for(ax, 6.2, 1.1 + 0.32 * len(conditions))
+    for row, line in enumerate(conditions.to_dict("records")):
         colour = _KINDS.get(line["kind"], DARK)
         accuracy = 100 * line["balanced_accuracy"]
         low, high = 100 * line["low"], 100 * line["high"]
@@ -48,54 +48,48 @@ def draw_conditions(ax: Axes, conditions: pd.DataFrame) -> None:
         ax.plot(100 * line["lowest"], row, "o", color="none", markeredgecolor=GREY)
     ax.plot([], [], "o", color=DARK, label="mean over classes, 95 % interval")
     ax.plot([], [], "o", color="none", markeredgecolor=GREY, label="lowest class")
-    ax.set_yticks(rows, [short(name, 44) for name in conditions["condition"]])
-    ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-2, 102))
-    ax.set_xlabel("samples labelled right (%)")
+    name_rows(ax, [short(name, 44) for name in conditions["condition"]])
+    ax.set(xlim=(-2, 102), xlabel="samples labelled right (%)")
     ax.grid(visible=True, axis="x", color="#e6e6e6")
     ax.set_axisbelow(True)
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    look: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2}
-    ax.legend(**look, frameon=False, fontsize="small")
+    ax.legend(ncols=2, **LEGEND_ABOVE)
+    return ax
 
 
-def conditions_size(conditions: pd.DataFrame) -> tuple[float, float]:
-    """Width and height, in inches, of a figure of `draw_conditions`."""
-    return 6.2, 1.1 + 0.32 * len(conditions)
-
-
-def draw_classes(ax: Axes, shares: pd.DataFrame) -> None:
+def draw_classes(ax: Place, shares: pd.DataFrame) -> Axes:
     """Sensitivity of classes (rows) under conditions (columns), with numbers."""
     values = 100 * shares.to_numpy(dtype=float)
+    n_rows, n_columns = values.shape
+    ax = axes_for(ax, 3.8 + 0.55 * n_columns, 3.0 + 0.32 * n_rows)
     rows = [short(name, 24) for name in shares.index]
     columns = [short(name, 44) for name in shares.columns]
     bar = "samples labelled right (%)"
     heat_map(ax, values, rows, columns, cmap="Blues", limits=(0, 100), bar=bar)
-    cells_between(ax, *values.shape)
+    cells_between(ax, n_rows, n_columns)
     for (row, column), value in np.ndenumerate(values):
         if value == value:
             colour = "white" if value > _DARK_FROM else DARK
             ax.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour)
+    return ax
 
 
-def classes_size(shares: pd.DataFrame) -> tuple[float, float]:
-    """Width and height, in inches, of a figure of `draw_classes`."""
-    n_rows, n_columns = shares.shape
-    return 3.8 + 0.55 * n_columns, 3.0 + 0.32 * n_rows
-
-
-def draw_dots(ax: Axes, genes: pd.DataFrame, classes: list[str]) -> None:
+def draw_dots(ax: Place, genes: pd.DataFrame, classes: list[str]) -> Axes:
     """Genes (rows) by classes (columns): dots as large as the share of samples that
     express.
 
     The colour is the mean where expressed, relative to the class where it is highest.
-    Genes are in groups by the class that they speak for.
+    Genes are in groups by the class that they speak for; of many the first are drawn.
     """
-    genes = dot_genes(genes, classes)
+    genes = genes.head(MOST_GENES)
+    places = [classes.index(name) for name in genes["speaks_for"]]
+    genes = genes.assign(place=places).sort_values(["place", "rank"])
     shares = genes[[f"share_{name}" for name in classes]].to_numpy(dtype=float)
     means = genes[[f"mean_{name}" for name in classes]].to_numpy(dtype=float)
-    colours = _relative(means / np.where(shares > 0, shares, 1.0))
+    means /= np.where(shares > 0, shares, 1.0)
+    highest = means.max(axis=1, keepdims=True)
+    colours = means / np.where(highest > 0, highest, 1.0)
     n_genes, n_classes = shares.shape
+    ax = axes_for(ax, 3.0 + 0.42 * n_classes, 3.2 + _ROW * n_genes)
     x, y = np.meshgrid(np.arange(n_classes), np.arange(n_genes))
     dots = ax.scatter(
         x.ravel(),
@@ -125,21 +119,4 @@ def draw_dots(ax: Axes, genes: pd.DataFrame, classes: list[str]) -> None:
         dots, ax=ax, location="bottom", shrink=0.6, aspect=30, pad=0.02
     )
     bar.set_label("mean where expressed, relative to the highest class")
-
-
-def dot_genes(genes: pd.DataFrame, classes: list[str]) -> pd.DataFrame:
-    """The genes that are drawn, by the class that they speak for; of many the first."""
-    shown = genes.head(MOST_GENES)
-    places = [classes.index(name) for name in shown["speaks_for"]]
-    return shown.assign(place=places).sort_values(["place", "rank"])
-
-
-def dots_size(genes: pd.DataFrame, classes: list[str]) -> tuple[float, float]:
-    """Width and height, in inches, of a figure of `draw_dots`."""
-    return 3.0 + 0.42 * len(classes), 3.2 + _ROW * min(len(genes), MOST_GENES)
-
-
-def _relative(values: NDArray) -> NDArray:
-    """Values of each row relative to its largest."""
-    top = values.max(axis=1, keepdims=True)
-    return values / np.where(top > 0, top, 1.0)
+    return ax

@@ -1,4 +1,4 @@
-"""The genes of a model: their weights, and their relative ranks in samples."""
+"""The genes of a model: weights, relative ranks in samples, and how many they are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import numpy as np
 from optirank._util.arrays import as_dense
 from optirank.pl.axes import (
     BLUE,
+    CHOSEN,
     DARK,
+    ERROR_BARS,
+    GREY,
     ORANGE,
+    AnnData,
+    Axes,
+    NDArray,
+    Place,
     axes_for,
     cells_between,
     column,
@@ -24,16 +31,18 @@ from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
-    from anndata import AnnData
-    from matplotlib.axes import Axes
-    from numpy.typing import NDArray
+    import pandas as pd
 
+    from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.model import Predictor
-else:  # typing.get_type_hints works without importing them
-    AnnData = Axes = NDArray = Any
+else:  # typing.get_type_hints works without importing it
+    OptirankClassifierCV = Any
 
 _ROW = 0.19  # inches of a gene
 _BLOCK_SAMPLES = 4096  # labelled together
+# The ratio of the largest to the smallest size that needs a logarithmic axis
+_WIDE = 20
+_LABEL = 0.1  # the width of a label of four digits, as a share of the axis
 
 
 def panel(
@@ -83,13 +92,16 @@ def panel(
     genes = gene_names(profiles)
     predictor = as_model(model).bind(genes.tolist())
     used = genes[predictor.columns]
-    groups = (
-        _labels(predictor, profiles, used)
-        if groupby is None
-        else column(adata, groupby)
-    )
-    classes = [str(label) for label in predictor.model.classes]
-    chosen, groups = _thinned(groups, classes, max_samples)
+    classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
+    if groupby is None:
+        narrow = predictor.narrowed()
+        read = blocks(profiles, used, _BLOCK_SAMPLES)
+        parts = [best_class(narrow.scores(block)) for block in read]
+        groups = classes[np.concatenate(parts)]
+    else:
+        groups = column(adata, groupby)
+    chosen = _thinned(groups, classes.tolist(), max_samples)
+    groups = groups[chosen]
     X = as_dense(next(blocks(profiles, used, len(chosen), np.sort(chosen))))
     X = X[np.argsort(np.argsort(chosen))]  # read in the file's order, drawn by group
     ranks, names, leading = _heaviest(predictor, X, n_genes)
@@ -167,6 +179,141 @@ def panel_weights(
     return finish(ax, show)
 
 
+def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Axes:
+    """Accuracy on held-out samples against the number of genes, with the size chosen.
+
+    Parameters
+    ----------
+    model : a model, the result of :func:`optirank.tl.train`, or the file of a model
+    ax, show
+        As in :func:`confusion`.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from optirank.workflow.cards import size_table
+
+    return finish(draw_sizes(ax, size_table(model)), show)
+
+
+def draw_sizes(ax: Place, curve: pd.DataFrame) -> Axes:
+    """Held-out accuracy against the number of genes, and the size chosen."""
+    ax = axes_for(ax, 6.6, 4.0)
+    curve = curve.dropna(subset=["balanced_accuracy"]).sort_values("n_genes")
+    accuracy = 100 * curve["balanced_accuracy"]
+    error = 100 * curve["standard_error"]
+    label = "held-out samples" + (", ± standard error" if error.notna().any() else "")
+    ax.errorbar(
+        curve["n_genes"], accuracy, yerr=error.fillna(0), label=label, **ERROR_BARS
+    )
+    sizes = curve["n_genes"].to_numpy()
+    is_chosen = curve["chosen"].to_numpy(dtype=bool)
+    for n_genes, height in zip(sizes[is_chosen], accuracy[is_chosen], strict=True):
+        label = f"chosen: {n_genes:.0f} genes, {height:.1f} %"
+        ax.plot(n_genes, height, label=label, **CHOSEN)
+    ax.set_xscale("log")
+    ticks = _apart(sizes, sizes[is_chosen])
+    ax.set_xticks(ticks, [f"{n_genes:.0f}" for n_genes in ticks])
+    ax.minorticks_off()
+    ax.set(xlabel="genes in the panel", ylabel="balanced accuracy (%)")
+    ax.grid(visible=True, axis="y", color="#e6e6e6")
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="lower right", frameon=False, fontsize="small")
+    return ax
+
+
+def _apart(sizes: NDArray, chosen: NDArray) -> list[float]:
+    """Rising sizes whose labels do not overlap on a logarithmic axis: those chosen,
+    the largest, and of the others those that there is room for.
+    """
+    gap = _LABEL * np.log(max(sizes) / min(sizes)) if len(sizes) else 0.0
+    kept: list[float] = []
+    for size in [*chosen, *sizes[::-1]]:
+        if all(abs(np.log(size / other)) > gap for other in kept):
+            kept.append(float(size))
+    return sorted(kept)
+
+
+def selection_path(
+    model: OptirankClassifierCV, *, ax: Axes | None = None, show: bool = False
+) -> Axes:
+    """Validation score against the number of genes, with the setting selected.
+
+    The line joins the best setting at each number of genes, with standard errors over
+    the folds; grey dots are the other settings. The band reaches from the best mean
+    score to one standard error below it: the one-standard-error rule selects the
+    leftmost setting in it.
+
+    Parameters
+    ----------
+    model : OptirankClassifierCV
+        Fitted.
+    ax, show
+        As in :func:`confusion`.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if not hasattr(model, "one_se_path"):
+        raise TypeError(
+            f"selection_path takes a fitted OptirankClassifierCV, got "
+            f"{type(model).__name__}: panel_sizes draws the sizes of a model"
+        )
+    path = model.one_se_path()
+    results = model.cv_results_
+    n_genes = results["mean_n_genes"]
+    best = path[path["best"]].iloc[0]
+    selected = path[path["selected"]].iloc[0]
+    front = path.sort_values(["n_genes", "score"], ascending=[True, False])
+    best_before = front["score"].cummax().shift(fill_value=float("-inf"))
+    front = front[front["score"] > best_before]
+    ax = axes_for(ax, 5.5, 3.8)
+    ax.axhspan(
+        best["score"] - best["standard_error"],
+        best["score"],
+        color=BLUE,
+        alpha=0.12,
+        linewidth=0,
+        label="within one standard error of the best",
+    )
+    ax.plot(
+        n_genes,
+        results["mean_test_score"],
+        ".",
+        markersize=5,
+        color=GREY,
+        alpha=0.6,
+        label="all settings",
+    )
+    ax.errorbar(
+        front["n_genes"],
+        front["score"],
+        yerr=front["standard_error"],
+        label="best of as few genes, ± standard error",
+        **ERROR_BARS,
+    )
+    label = f"selected: {selected['n_genes']:.0f} genes, {selected['score']:.3f}"
+    ax.plot(selected["n_genes"], selected["score"], label=label, **CHOSEN)
+    if min(n_genes) > 0 and max(n_genes) > _WIDE * min(n_genes):
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
+    scoring = model.scoring if isinstance(model.scoring, str) else "score"
+    ax.set_xlabel("genes needed (mean over folds)")
+    ax.set_ylabel(f"{scoring.replace('_', ' ')}, validation")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.16),
+        ncols=2,
+        fontsize="small",
+        frameon=False,
+    )
+    return finish(ax, show)
+
+
 def _heaviest_of_each_class(weights: NDArray, n_genes: int) -> NDArray[np.intp]:
     """Genes with a weight, by their best place among the weights of a class."""
     sizes = np.abs(weights)
@@ -195,7 +342,7 @@ def _bars(
     ax.tick_params(axis="y", length=0)
 
 
-def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, NDArray]:
+def _thinned(groups: NDArray, order: list[str], limit: int) -> NDArray[np.intp]:
     """Positions of samples by group, the model's classes first, thinned evenly."""
     place = {name: number for number, name in enumerate(order)}
     labels = sorted({label for label in groups if label is not None}, key=str)
@@ -208,23 +355,7 @@ def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, ND
     for rows in members:
         n_chosen = max(1, round(share * len(rows)))
         chosen.append(rows[np.linspace(0, len(rows) - 1, n_chosen).astype(int)])
-    positions = np.concatenate(chosen)
-    return positions, groups[positions]
-
-
-def _labels(
-    predictor: Predictor, profiles: AnnData, used: NDArray
-) -> NDArray[np.object_]:
-    """The model's labels of all samples, as text."""
-    from optirank.io.blocks import blocks
-
-    narrow = predictor.narrowed()
-    parts = [
-        best_class(narrow.scores(block))
-        for block in blocks(profiles, used, _BLOCK_SAMPLES)
-    ]
-    classes = np.array([str(name) for name in predictor.model.classes], dtype=object)
-    return classes[np.concatenate(parts)]
+    return np.concatenate(chosen)
 
 
 def _heaviest(
@@ -233,15 +364,13 @@ def _heaviest(
     """Relative ranks (genes x samples) of heavy genes, their names and their
     classes.
     """
-    panel = predictor.panel
     present = predictor.match.present
-    genes = panel.genes[present]
-    weights = panel.coef[:, present]
-    gammas = np.ones(weights.shape)
-    ties = "average"
-    if panel.references is not None:
-        gammas = panel.references.weights[:, present]
-        ties = panel.references.ties
+    genes = predictor.panel.genes[present]
+    weights = predictor.panel.coef[:, present]
+    references = predictor.panel.references
+    gammas, ties = np.ones(weights.shape), "average"
+    if references is not None:
+        gammas, ties = references.weights[:, present], references.ties
     shared = bool((gammas == gammas[0]).all())  # one reference set for all classes
     leads = weights.argmax(axis=0)
     ranks, names, classes = [], [], []

@@ -1,4 +1,4 @@
-"""How many samples got each label, and how sure the model is of one sample."""
+"""The labels of samples: how many of each, their tree, and why a sample got its own."""
 
 from __future__ import annotations
 
@@ -6,29 +6,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.io.data import DataError
 from optirank.pl.axes import (
     BLUE,
     GREY,
+    LEGEND_ABOVE,
     ORANGE,
+    Axes,
+    Place,
     axes_for,
     column,
     figure_of,
     finish,
+    name_rows,
     record_of,
     short,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
     from optirank.workflow.explain import Explanation
-else:  # typing.get_type_hints works without importing them
-    Axes = Explanation = Any
+else:  # typing.get_type_hints works without importing it
+    Explanation = Any
 
 # Of steps of confidence, the highest first, and of labels that are withheld
 _STEP_COLOURS = (BLUE, "#7ABBE6", "#F2A66B", ORANGE, GREY)
 _N_VOTES = 12  # that are drawn
+_OWN, _BELOW = BLUE, "#7ABBE6"  # labels given as they stand; finer ones
+_INDENT = 0.12  # of the width of the tree, per level
 _N_COUNTS = 3  # columns of a table of labels before the steps of confidence
 
 
@@ -44,9 +50,7 @@ def labels(
     from optirank.workflow.labels import Labels
 
     table = adata.tables["labels"] if isinstance(adata, Labels) else _table(adata, key)
-    ax = axes_for(ax, *labels_size(table))
-    draw_labels(ax, table)
-    return finish(ax, show)
+    return finish(draw_labels(ax, table), show)
 
 
 def _table(adata: Any, key: str) -> pd.DataFrame:
@@ -94,29 +98,23 @@ def votes(
         names, amounts = list(shown["gene"]), shown["contribution"].to_numpy()
     else:
         shown = pairs.head(_N_VOTES)
-        names = [
-            f"{higher} > {lower}"
-            for higher, lower in zip(shown["higher"], shown["lower"], strict=True)
-        ]
+        names = list(shown["higher"] + " > " + shown["lower"])
         amounts = shown["vote"].to_numpy()
     ax = axes_for(ax, 5.6, 1.2 + 0.28 * max(len(names), 1))
-    rows = np.arange(len(names))
-    ax.barh(rows, amounts, color=np.where(amounts > 0, BLUE, ORANGE), height=0.72)
+    colours = np.where(amounts > 0, BLUE, ORANGE)
+    ax.barh(range(len(names)), amounts, color=colours, height=0.72)
     ax.axvline(0, color=GREY, linewidth=0.8)
-    ax.set_yticks(rows, [short(text, 32) for text in names])
-    ax.set(ylim=(len(names) - 0.4, -0.6), xlabel=f"against or for {short(name, 32)}")
-    ax.set_title(
-        f"{short(explanation.sample, 32)}: {short(str(explanation.label), 32)}"
-    )
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    name_rows(ax, [short(text, 32) for text in names])
+    ax.set_xlabel(f"against or for {short(name, 32)}")
+    ax.set_title(f"{short(explanation.sample, 32)}: {short(explanation.label, 32)}")
     return finish(ax, show)
 
 
-def draw_labels(ax: Axes, table: pd.DataFrame) -> None:
+def draw_labels(ax: Place, table: pd.DataFrame) -> Axes:
     """Samples of each label by steps of confidence, as a bar with number and share."""
     from matplotlib.patches import Patch
 
+    ax = axes_for(ax, 4.4, 0.8 + 0.3 * len(table))  # it can be read on a phone
     rows = np.arange(len(table))
     ends = np.zeros(len(table))
     handles = []
@@ -126,42 +124,89 @@ def draw_labels(ax: Axes, table: pd.DataFrame) -> None:
         if colour != GREY or np.any(table[name]):
             handles.append(Patch(color=colour, label=name))
     texts = [
-        ax.annotate(
-            f"{end:,.0f} ({100 * share:.1f} %)",
-            (end, row),
-            (4, 0),
-            va="center",
-            fontsize="small",
-            textcoords="offset points",
-            in_layout=False,
-        )
+        _write_after(ax, end, row, f"{end:,.0f} ({100 * share:.1f} %)", in_layout=False)
         for row, end, share in zip(rows, ends, table["share"], strict=True)
     ]
-    ax.set_yticks(rows, [short(name, 24) for name in table.index])
-    ax.set(ylim=(len(table) - 0.4, -0.6), xticks=[])
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "bottom"]].set_visible(False)
+    name_rows(ax, [short(name, 24) for name in table.index], ("top", "right", "bottom"))
+    ax.set_xticks([])
     ax.legend(
         handles=handles,
         title="confidence",
-        loc="lower right",
-        bbox_to_anchor=(1, 1),
         ncols=len(handles),
         handlelength=1.0,
         handletextpad=0.4,
         columnspacing=1.0,
-        frameon=False,
         alignment="left",
-        fontsize="small",
         title_fontsize="small",
+        **LEGEND_ABOVE,
     )
     figure = figure_of(ax)
     figure.draw_without_rendering()
     # Beside the longest bar there is room for its number
     room = max(text.get_window_extent().width for text in texts) + 0.1 * figure.dpi
     ax.set_xlim(0, ends.max() / max(1 - room / ax.get_window_extent().width, 0.3))
+    return ax
 
 
-def labels_size(table: pd.DataFrame) -> tuple[float, float]:
-    """Width and height, in inches, of `draw_labels`: it can be read on a phone."""
-    return 4.4, 0.8 + 0.3 * len(table)
+def _write_after(ax: Axes, end: Any, row: Any, text: str, **look: Any) -> Any:
+    """Write a text beside the end of a bar."""
+    place: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
+    return ax.annotate(text, (end, row), (4, 0), fontsize="small", **place, **look)
+
+
+def tree(
+    adata: Any,
+    model: Any,
+    key: str = "optirank",
+    *,
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """The labels of a model as a tree: samples of each, and their mean confidence.
+
+    Dark bars are samples that got this very label, light ones those with a finer label
+    below it. Parameters as in :func:`labels`; ``model`` is the one that labelled them.
+    """
+    from optirank.model.file import as_model
+    from optirank.workflow.levels import positions, tree_table
+
+    known = as_model(model).tree
+    if known is None:
+        raise DataError("the model has no tree of labels: draw pl.labels instead")
+    given = positions(known, column(adata, key))
+    confidence = column(adata, f"{key}_confidence").astype(float)
+    table = tree_table(known, given, confidence)
+    return finish(draw_tree(ax, table, len(given)), show)
+
+
+def draw_tree(ax: Place, table: pd.DataFrame, n_samples: int) -> Axes:
+    """The lines of a `tree_table`, each moved to the right by its depth."""
+    from matplotlib.patches import Patch
+
+    ax = axes_for(ax, 5.6, 0.8 + 0.28 * len(table))
+    rows = np.arange(len(table))
+    widest = max(1, n_samples)
+    start = _INDENT * widest * table["depth"].to_numpy()
+    own = table["n_own"].to_numpy()
+    whole = table["n_samples"].to_numpy()
+    ax.barh(rows, own, left=start, color=_OWN, height=0.62)
+    ax.barh(rows, whole - own, left=start + own, color=_BELOW, height=0.62)
+    for row, line in enumerate(table.to_dict("records")):
+        n = line["n_samples"]
+        sure = f", confidence {line['confidence']:.2f}" if n else ""
+        text = f"{n:,} ({100 * line['share']:.1f} %){sure}"
+        _write_after(ax, start[row] + n, row, text)
+    names = [
+        "    " * depth + short(name, 28)
+        for name, depth in zip(table.index, table["depth"], strict=True)
+    ]
+    name_rows(ax, names, ("top", "right", "bottom"), ha="left")
+    ax.tick_params(axis="y", pad=7 * max(map(len, names), default=1))
+    ax.set(xticks=[], xlim=(0, 1.9 * widest))
+    ax.spines["left"].set_color(GREY)
+    handles = [
+        Patch(color=_OWN, label="this label"),
+        Patch(color=_BELOW, label="finer"),
+    ]
+    ax.legend(handles=handles, ncols=2, **LEGEND_ABOVE)
+    return ax

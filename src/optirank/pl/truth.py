@@ -12,6 +12,9 @@ from optirank.pl.axes import (
     DARK,
     ERROR_BARS,
     GREY,
+    Axes,
+    NDArray,
+    Place,
     axes_for,
     cells_between,
     column,
@@ -22,15 +25,11 @@ from optirank.pl.axes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import pandas as pd
-    from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from optirank.workflow.performance import Curves
-else:  # typing.get_type_hints works without importing it
-    Axes = Any
 
 _FEW = 10  # labels of a bin from which on it is drawn full
 _WITH_NUMBERS = 15  # classes whose cells have room for numbers
@@ -70,9 +69,7 @@ def confusion(
         counts = data.performance.confusion
     else:
         counts = _counts(data, truth, key)
-    ax = axes_for(ax, *confusion_size(list(counts.columns)))
-    draw_confusion(ax, counts)
-    return finish(ax, show)
+    return finish(draw_confusion(ax, counts), show)
 
 
 def reliability(
@@ -105,9 +102,7 @@ def reliability(
         table = reliability_table(
             confidence[known].astype(float), (true_classes == given)[known]
         )
-    ax = axes_for(ax, 4.6, 4.6)
-    draw_reliability(ax, table)
-    return finish(ax, show)
+    return finish(draw_reliability(ax, table), show)
 
 
 def roc(
@@ -141,9 +136,7 @@ def roc(
         proba = np.asarray(data.obsm[f"{key}_proba"])[known]
         given = classes[proba.argmax(axis=1)]
         judged = performance(true_classes[known], given, proba, classes.tolist())
-    ax = axes_for(ax, 4.6, 4.6)
-    draw_curves(ax, judged.curves, kind)
-    return finish(ax, show)
+    return finish(draw_curves(ax, judged.curves, kind), show)
 
 
 def _counts(data: Any, truth: str | None, key: str) -> pd.DataFrame:
@@ -169,7 +162,7 @@ def _truth(data: Any, truth: str | None) -> NDArray:
     return column(data, truth)
 
 
-def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
+def draw_confusion(ax: Place, counts: pd.DataFrame) -> Axes:
     """Samples by true class (rows) and label (columns), coloured by shares of
     the row.
     """
@@ -177,27 +170,26 @@ def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
     sizes = table.sum(axis=1)
     with np.errstate(invalid="ignore"):
         shares = table / sizes[:, None]
+    columns = [short(name) for name in counts.columns]
     rows = [
         f"{short(name)} ({size})"
         for name, size in zip(counts.index, sizes, strict=True)
     ]
-    n_cells = max(table.shape)
-    heat_map(
-        ax,
-        shares,
-        rows,
-        [short(name) for name in counts.columns],
-        cmap="Blues",
-        limits=(0, 1),
-        bar="share of the true class",
-    )
     n_rows, n_columns = table.shape
+    n_cells = max(n_rows, n_columns)
+    # All cells are square
+    matrix = n_columns * min(0.5, max(0.125, 12.5 / n_columns))
+    letters = max(map(len, columns)) * (0.075 if n_columns > 28 else 0.095)
+    ax = axes_for(ax, matrix + letters + 2.6, matrix + 0.75 * letters + 1.1)
+    bar = "share of the true class"
+    heat_map(ax, shares, rows, columns, cmap="Blues", limits=(0, 1), bar=bar)
     cells_between(ax, n_rows, n_columns, min(1.0, 20 / n_cells))
     ax.set(xlabel="label given", ylabel="true class (samples)")
     if n_cells <= _WITH_NUMBERS:
         _write_numbers(ax, table, shares)
     else:
         _shrink_names(ax, n_cells)
+    return ax
 
 
 def _write_numbers(ax: Axes, table: NDArray, shares: NDArray) -> None:
@@ -228,36 +220,18 @@ def _shrink_names(ax: Axes, n_cells: int) -> None:
         text.set(rotation=90, ha="center", va="top", rotation_mode="default")
 
 
-def confusion_size(classes: Sequence[object]) -> tuple[float, float]:
-    """Width and height, in inches, of a figure in which all cells are square."""
-    matrix = len(classes) * min(0.5, max(0.125, 12.5 / len(classes)))
-    letter = 0.075 if len(classes) > 28 else 0.095
-    letters = max(len(short(name)) for name in classes) * letter
-    return matrix + letters + 2.6, matrix + 0.75 * letters + 1.1
-
-
-def draw_reliability(ax: Axes, table: pd.DataFrame) -> None:
+def draw_reliability(ax: Place, table: pd.DataFrame) -> Axes:
     """Share of right labels against confidence, with 95 % intervals, and their number.
 
     Bins of fewer than 10 labels are hollow.
     """
-    ax.plot(
-        [0, 1],
-        [0, 1],
-        color=GREY,
-        linestyle="--",
-        linewidth=1,
-        label="as confident as right",
-    )
+    ax = axes_for(ax, 4.8, 5.0)
+    look: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
+    ax.plot([0, 1], [0, 1], label="as confident as right", **look)
     few = (table["n_samples"] < _FEW).to_numpy()
+    hollow = {"markerfacecolor": "white", "linestyle": "none"}
     _points_with_bars(ax, table.loc[~few], "labels given")
-    _points_with_bars(
-        ax,
-        table.loc[few],
-        f"fewer than {_FEW}",
-        markerfacecolor="white",
-        linestyle="none",
-    )
+    _points_with_bars(ax, table.loc[few], f"fewer than {_FEW}", **hollow)
     ax.set(
         xlim=(-0.02, 1.02),
         ylim=(-0.02, 1.02),
@@ -268,17 +242,12 @@ def draw_reliability(ax: Axes, table: pd.DataFrame) -> None:
     ax.legend(loc="best", frameon=False, fontsize="small")
     top = ax.inset_axes((0, 1.03, 1, 0.16), sharex=ax)
     width = 0.1 if len(table) < 2 else float(np.diff(table["bin"]).min())
-    top.bar(
-        table["bin"],
-        table["n_samples"],
-        width=width,
-        align="edge",
-        color=BLUE,
-        alpha=0.35,
-    )
+    look = {"width": width, "align": "edge", "color": BLUE, "alpha": 0.35}
+    top.bar(table["bin"], table["n_samples"], **look)
     top.set_ylabel("labels", fontsize="small")
     top.tick_params(labelbottom=False, length=0, labelsize="x-small")
     top.spines[["top", "right"]].set_visible(False)
+    return ax
 
 
 def _points_with_bars(ax: Axes, table: pd.DataFrame, label: str, **look: Any) -> None:
@@ -296,7 +265,7 @@ def _points_with_bars(ax: Axes, table: pd.DataFrame, label: str, **look: Any) ->
     )
 
 
-def draw_curves(ax: Axes, curves: Mapping[str, Curves], kind: str = "roc") -> None:
+def draw_curves(ax: Place, curves: Mapping[str, Curves], kind: str = "roc") -> Axes:
     """ROC (``"roc"``) or precision-recall (``"pr"``) curves, each class against the
     rest.
 
@@ -304,23 +273,28 @@ def draw_curves(ax: Axes, curves: Mapping[str, Curves], kind: str = "roc") -> No
     curve are named and coloured, in both pictures the same. Two classes have one ROC
     curve.
     """
-    colours = class_colours(curves)
-    for name in curves:
-        if name not in colours:
-            _draw_curve(ax, curves[name], kind, color=GREY, linewidth=0.7, alpha=0.6)
-    areas = {name: _area(curves[name], kind) for name in colours}
-    drawn = sorted(colours, key=lambda name: (areas[name], name))
+    ax = axes_for(ax, 4.8, 4.8)
+    by_area = sorted(curves, key=lambda name: (curves[name].auc, name))
+    named = [name for name in curves if name in by_area[: len(COLOURS)]]
+    colours = dict(zip(named, COLOURS, strict=False))
+    areas = {
+        name: curves[name].auc if kind == "roc" else curves[name].average_precision
+        for name in named
+    }
+    others = [name for name in curves if name not in colours]
+    drawn = sorted(named, key=lambda name: (areas[name], name))
     if kind == "roc" and len(curves) == 2:
         drawn = list(curves)[1:]
-    for name in drawn:
-        _draw_curve(
-            ax,
-            curves[name],
-            kind,
-            color=colours[name],
-            linewidth=1.6,
-            label=f"{short(name, 24)}: {areas[name]:.3f}",
-        )
+    for name in [*others, *drawn]:
+        look: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "alpha": 0.6}
+        if name in colours:
+            label = f"{short(name, 24)}: {areas[name]:.3f}"
+            look = {"color": colours[name], "linewidth": 1.6, "label": label}
+        curve = curves[name]
+        if kind == "roc":
+            ax.plot(curve.false_positives, curve.recall, **look)
+        else:
+            ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **look)
     if kind == "roc":
         ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
         ax.set(xlabel="1 − specificity", ylabel="sensitivity")
@@ -338,22 +312,4 @@ def draw_curves(ax: Axes, curves: Mapping[str, Curves], kind: str = "roc") -> No
         title=title,
         title_fontsize="small",
     )
-
-
-def class_colours(curves: Mapping[str, Curves]) -> dict[str, str]:
-    """The colours of the classes that are named in pictures of curves."""
-    by_area = sorted(curves, key=lambda name: (curves[name].auc, name))
-    named = set(by_area[: len(COLOURS)])
-    in_order = [name for name in curves if name in named]
-    return dict(zip(in_order, COLOURS, strict=False))
-
-
-def _area(curve: Curves, kind: str) -> float:
-    return curve.auc if kind == "roc" else curve.average_precision
-
-
-def _draw_curve(ax: Axes, curve: Curves, kind: str, **look: Any) -> None:
-    if kind == "roc":
-        ax.plot(curve.false_positives, curve.recall, **look)
-    else:
-        ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **look)
+    return ax

@@ -1,8 +1,9 @@
-"""What the page of labels shows."""
+"""What the pages of labels show: those of a query, and why one sample got its own."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,22 @@ import numpy as np
 from optirank._util.metrics import percent
 from optirank._util.names import some
 from optirank.model.tree import NO_LABEL
-from optirank.pl.agreement import agreement_size, draw_agreement
-from optirank.pl.labels import draw_labels, labels_size
-from optirank.pl.tree import draw_tree, tree_size
-from optirank.report.environment import figure_image
+from optirank.pl.agreement import draw_agreement
+from optirank.pl.axes import figure_image
+from optirank.pl.labels import draw_labels, draw_tree
 from optirank.workflow.labels import Labels, label_table
 from optirank.workflow.levels import tree_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from optirank.model import Model
 
+Tiles = list[tuple[str, str]]  # what matters first: a figure, and what it is
+
 _ADVISED_ERROR = 0.05  # the error that most people ask for
+_SHOWN = 12  # classes and genes of one sample that a reader looks at
+_WHOLE = 1000  # values from here on are shown without decimals
 
 
 def labels_view(labels: Labels) -> dict[str, Any]:
@@ -29,27 +35,52 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     n_samples = len(labels.chosen)
     n_withheld = int(labels.withheld.sum())
     table = label_table(labels.labels, labels.confidence, labels.words[-1])
-    unused = [name for name in labels.words[:-1] if name not in table.index]
+    names = labels.words[:-1]
+    unused = [name for name in names if name not in table.index]
     samples = f"{n_samples:,} sample{'s' * (n_samples != 1)}"
     withheld = "no label is"
     if n_withheld:
         withheld = f"{n_withheld:,} label{'s are' if n_withheld > 1 else ' is'}"
-    figure = figure_image(lambda ax: draw_labels(ax, table), *labels_size(table))
-    clusters = []
-    if labels.clusters is not None:
-        clusters = labels.clusters.table.to_dict("records")
-    return {
+    of_all = f", of {n_samples:,}" if n_withheld else ""
+    changed = []
+    if "n_changed" in labels.record:
+        what = "labels changed by learning from the query (adapt=True)"
+        changed.append((f"{labels.record['n_changed']:,} of {n_samples:,}", what))
+    figures = {"labels": figure_image(draw_labels, table)}
+    what = "classes"
+    if labels.model.tree is not None and labels.levels is not None:
+        what = "labels of the tree"
+        given = np.where(labels.withheld, NO_LABEL, labels.levels.given)
+        lines = tree_table(labels.model.tree, given, labels.confidence)
+        figures["tree"] = figure_image(draw_tree, lines, n_samples)
+    return _of_labels(labels) | {
         "title": f"Labels of {Path(labels.source).name}",
         "lead": f"{samples}, labelled by the {model_name(labels.model)}; {withheld} "
         "withheld.",
         "warnings": [*labels.warnings, *mostly_withheld(labels)],
-        "tiles": _tiles(labels, n_withheld, len(unused)),
-        "figures": {"labels": figure} | _tree_figure(labels),
+        "tiles": [
+            (f"{n_samples - n_withheld:,}", f"samples labelled{of_all}"),
+            (f"{labels.confidence.mean():.3f}", "mean confidence"),
+            _genes_tile(labels),
+            *agreement_tile(labels),
+            *changed,
+            (f"{len(names) - len(unused)} of {len(names)}", f"{what} among the labels"),
+        ],
+        "figures": figures,
         "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
         "unused": some(unused, 20) if unused else "",
-        "advice": advice(labels),
+        "advice": _advice(labels),
+        "n_samples": n_samples,
         "withheld_rows": _reasons(labels),
-        "clusters": clusters,
+        "clusters": []
+        if labels.clusters is None
+        else labels.clusters.table.to_dict("records"),
+    }
+
+
+def _of_labels(labels: Labels) -> dict[str, Any]:
+    """What all pages of labels show."""
+    return {
         "checked": checked_by_genes(labels),
         "missing": missing_genes(labels),
         "notes": labels.notes,
@@ -57,45 +88,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     }
 
 
-def _tree_figure(labels: Labels) -> dict[str, str]:
-    """The tree of the labels, of a model with one."""
-    tree = labels.model.tree
-    if tree is None or labels.levels is None:
-        return {}
-    given = np.where(labels.withheld, NO_LABEL, labels.levels.given)
-    table = tree_table(tree, given, labels.confidence)
-    n_samples = len(given)
-    return {
-        "tree": figure_image(
-            lambda ax: draw_tree(ax, table, n_samples), *tree_size(table)
-        )
-    }
-
-
-def _tiles(labels: Labels, n_withheld: int, n_unused: int) -> list[tuple[str, str]]:
-    n_samples = len(labels.chosen)
-    n_classes = len(labels.words) - 1
-    what = "classes" if labels.model.tree is None else "labels of the tree"
-    of_all = f", of {n_samples:,}" if n_withheld else ""
-    tiles = [
-        (f"{n_samples - n_withheld:,}", f"samples labelled{of_all}"),
-        (f"{labels.confidence.mean():.3f}", "mean confidence"),
-        genes_tile(labels),
-    ]
-    tiles += agreement_tile(labels)
-    n_changed = labels.record.get("n_changed")
-    if n_changed is not None:
-        tiles.append(
-            (
-                f"{n_changed:,} of {n_samples:,}",
-                "labels changed by learning from the query (adapt=True)",
-            )
-        )
-    tiles.append((f"{n_classes - n_unused} of {n_classes}", f"{what} among the labels"))
-    return tiles
-
-
-def agreement_tile(labels: Labels) -> list[tuple[str, str]]:
+def agreement_tile(labels: Labels) -> Tiles:
     """The agreement of other genes, where it can be told."""
     trust = labels.trust
     if trust is None or trust.agreement is None:
@@ -103,9 +96,14 @@ def agreement_tile(labels: Labels) -> list[tuple[str, str]]:
     return [(f"{trust.agreement:.2f}", "agreement of genes outside the panel")]
 
 
-def genes_tile(labels: Labels) -> tuple[str, str]:
+def _n_genes(labels: Labels) -> int:
+    """Genes of the panel that labelled; of several files, of the model's own."""
+    return labels.record.get("n_genes", labels.model.n_genes)
+
+
+def _genes_tile(labels: Labels) -> tuple[str, str]:
     """How many genes of the panel the query has."""
-    n_genes = labels.record["n_genes"]
+    n_genes = _n_genes(labels)
     return f"{n_genes - len(labels.missing)} of {n_genes}", "genes of the panel found"
 
 
@@ -120,19 +118,12 @@ def checked_by_genes(labels: Labels) -> dict[str, Any] | None:
     if compared is None or trust.agreement is None:
         text = f"The labels cannot be checked by other genes: {trust.unchecked}."
         return {"text": text, "figure": None}
-    figure = figure_image(
-        lambda ax: draw_agreement(ax, compared, trust.classes),
-        *agreement_size(compared),
-    )
     return {
         "text": f"Over {compared.n_genes:,} genes that had no part in the labels, the "
         "samples of a label differ from the others as they do in the training data "
         f"with an agreement of {trust.agreement:.2f} (1: just so; 0: not at all). "
         f"An agreement is {trust.meaning}.",
-        "figure": figure,
-        "caption": "One point per gene: how far its mean rank in the samples of the "
-        "label is from that of all labels, in the training data (across) and here "
-        "(upwards). Right labels lie along the line.",
+        "figure": figure_image(draw_agreement, compared, trust.classes),
     }
 
 
@@ -141,35 +132,24 @@ def mostly_withheld(labels: Labels) -> list[str]:
     share = float(labels.withheld.mean())
     if share <= 0.5:
         return []
-    reason = _reasons(labels)[0]["reason"]
+    reason, _ = _reasons(labels)[0]
     return [f"{percent(share)} of the labels are withheld, mostly because: {reason}"]
 
 
-def _reasons(labels: Labels) -> list[dict[str, Any]]:
+def _reasons(labels: Labels) -> list[tuple[str, int]]:
     """Why labels are withheld and how many, the most frequent reason first."""
-    reasons, numbers = np.unique(
-        labels.reasons[labels.withheld].astype(str), return_counts=True
-    )
-    rows = [
-        {
-            "reason": str(reason),
-            "n_samples": int(number),
-            "share": number / len(labels.reasons),
-        }
-        for reason, number in zip(reasons, numbers, strict=True)
-    ]
-    return sorted(rows, key=lambda row: (-row["n_samples"], row["reason"]))
+    counts = Counter(map(str, labels.reasons[labels.withheld]))
+    return sorted(counts.items(), key=lambda row: (-row[1], row[0]))
 
 
-def advice(labels: Labels) -> list[tuple[str, str]]:
+def _advice(labels: Labels) -> list[tuple[str, str]]:
     """Options of predict that the model can serve and that were not used."""
     options = labels.record.get("options", {})
-    model = labels.model
     lines = []
     withholds = "threshold" in labels.record or "target_error" in options
-    if not withholds and can_show(model, _ADVISED_ERROR):
+    if not withholds and can_show(labels.model, _ADVISED_ERROR):
         lines.append((f"target_error={_ADVISED_ERROR}", "withholds doubtful labels"))
-    if model.card.unknown_rate_works and "unknown_rate" not in options:
+    if labels.model.card.unknown_rate_works and "unknown_rate" not in options:
         lines.append(
             ("unknown_rate=0.01", "withholds those of some samples of unknown types")
         )
@@ -189,20 +169,14 @@ def can_show(model: Model, target_error: float) -> bool:
 
 
 def missing_genes(labels: Labels) -> dict[str, Any] | None:
-    """The genes of the panel that the query lacks, and what that means."""
+    """The genes of the panel that the query lacks."""
     if not labels.missing:
         return None
-    meaning = "Their mean ranks in training stand in for them."
-    if labels.model.votes:
-        meaning = (
-            "Their votes are missing; the genes that are there are ranked among "
-            "themselves."
-        )
     return {
         "n": len(labels.missing),
-        "of": labels.record["n_genes"],
+        "of": _n_genes(labels),
         "names": some(labels.missing, 20),
-        "meaning": meaning,
+        "votes": labels.model.votes,
     }
 
 
@@ -214,7 +188,7 @@ def provenance(labels: Labels) -> list[tuple[str, str]]:
         ("model", record["model"] or "without a name"),
         ("model file", f"SHA-256 {record['model_sha256']}"),
         ("optirank", record["optirank_version"]),
-        ("options", "none" if not record["options"] else options),
+        ("options", options if record["options"] else "none"),
         ("query", record["query"]),
         ("checksum of the query", record["query_checksum"]),
     ]
@@ -230,3 +204,57 @@ def model_name(model: Model) -> str:
     if card.name:
         return f"model “{card.name}”"
     return f"classifier of {card.label}" if card.label else "model"
+
+
+def sample_view(labels: Labels) -> dict[str, Any]:
+    """What the template of one sample takes."""
+    explanation = labels.explanation
+    assert explanation is not None
+    reason = str(labels.reasons[0])
+    likely = str(explanation.label)
+    name, genes = explanation.of_class()
+    scores = explanation.scores
+    tiles = [("no label", "withheld") if reason else (likely, "label")]
+    of_likely = percent(explanation.confidence)
+    tiles.append((of_likely, "probability of the most probable class"))
+    if len(scores) > 1:
+        second = scores.iloc[1]
+        text = f"probability of the next class, {second['class']}"
+        tiles.append((percent(second["probability"]), text))
+    withheld = f"the label is withheld: {reason}. The most probable class is {likely}"
+    values = genes["value"].map(_number).mask(genes["missing"], "missing")
+    ranks = genes["rank"].map(lambda rank: "" if rank != rank else f"{rank:+.2f}")
+    shown = genes.assign(value=values, rank=ranks).head(_SHOWN)
+    pairs = explanation.pairs.get(name)
+    if pairs is not None:
+        columns = ["value_higher", "value_lower"]
+        pairs = pairs.assign(**{key: pairs[key].map(_number) for key in columns})
+    return _of_labels(labels) | {
+        "title": f"Sample {labels.names[0]}",
+        "lead": f"Labelled by the {model_name(labels.model)}, from "
+        f"{Path(labels.source).name}.",
+        "warnings": [*labels.warnings, *([withheld] if reason else [])],
+        "tiles": [*tiles, _genes_tile(labels)],
+        "probabilities": scores.head(_SHOWN).to_dict("records"),
+        "n_more_classes": max(0, len(scores) - _SHOWN),
+        "explained": name,
+        "pairs": [] if pairs is None else _with_widths(pairs, "vote"),
+        "score": float(genes["contribution"].sum()),
+        "contributions": _with_widths(shown, "contribution"),
+        "n_more_genes": max(0, len(genes) - _SHOWN),
+        "rest": float(genes["contribution"].iloc[_SHOWN:].sum()),
+    }
+
+
+def _with_widths(table: pd.DataFrame, column: str) -> list[dict[str, Any]]:
+    """The rows of a table, with the length of a bar in percent of the longest."""
+    longest = float(table[column].abs().max()) or 1.0
+    widths = 100.0 * table[column].abs() / longest
+    return table.assign(width=widths).to_dict("records")
+
+
+def _number(value: float) -> str:
+    """A value of a gene as text; nothing for an intercept, which has none."""
+    if value != value:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
+from optirank._util.metrics import ends_in_percent, percent
+from optirank._util.names import counted
+from optirank.io.data import need
 from optirank.report.design import design_view
-from optirank.report.environment import check_report, page_template
-from optirank.report.labels import labels_view
-from optirank.report.sample import sample_view
+from optirank.report.labels import labels_view, sample_view
 from optirank.report.truth import evaluation_view, training_view
 from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.design import DesignResult
@@ -25,12 +26,25 @@ from optirank.workflow.labels import Labels
 from optirank.workflow.train import TrainingResult
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from optirank.workflow import Result
 
-__all__ = ["check_report", "page", "write_report"]
-
+# Of each result: the name of the template, and what it shows
+_VIEWS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
+    DesignResult: ("design", design_view),
+    Evaluation: ("evaluation", evaluation_view),
+    TrainingResult: ("training", training_view),
+    Labels: ("labels", labels_view),
+}
 # Parts of a view that name parameters, such as adapt=True
 _NAME_OPTIONS = {"notes", "warnings", "tiles", "advice", "withholds"}
+
+
+def check_report() -> None:
+    """Raise, before any work, where what a page needs is not installed."""
+    need("jinja2", "report", "the report")
+    need("matplotlib", "report", "the report")
 
 
 def write_report(
@@ -61,7 +75,13 @@ def page(
     result: Result, *, dated: bool = False, spell: Callable[[str], str] = str
 ) -> str:
     """The page as text, see `write_report`."""
-    template, view = _view(result)
+    if isinstance(result, Labels) and result.explanation is not None:
+        template, view = "sample", sample_view(result)
+    elif type(result) in _VIEWS:
+        template, view_of = _VIEWS[type(result)]
+        view = view_of(result)
+    else:
+        raise TypeError(f"a {type(result).__name__} has no page")
     for name in _NAME_OPTIONS & set(view):
         view[name] = _spelled(view[name], spell)
     model = result.model
@@ -77,23 +97,29 @@ def page(
     return page_template(f"{template}.html.jinja").render(shared | view)
 
 
+def page_template(name: str, package: str = "optirank.report") -> Template:
+    """A template of a package, which may extend the templates of this room.
+
+    ``base.html.jinja`` has the look of all pages, ``parts.html.jinja`` their parts.
+    """
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    packages = dict.fromkeys([package, "optirank.report"])
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(room, "templates") for room in packages]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["percent"] = percent
+    shared = {"counted": counted, "ends_in_percent": ends_in_percent, "zip": zip}
+    environment.globals.update(shared)
+    return environment.get_template(name)
+
+
 def _spelled(part: Any, spell: Callable[[str], str]) -> Any:
     """The texts of a part of a view, with options as the reader types them."""
     if isinstance(part, list | tuple):
         return type(part)(_spelled(item, spell) for item in part)
     return spell(part) if isinstance(part, str) else part
-
-
-def _view(result: Result) -> tuple[str, dict[str, Any]]:
-    """The name of the template, and what it shows."""
-    if isinstance(result, DesignResult):
-        return "design", design_view(result)
-    if isinstance(result, Evaluation):
-        return "evaluation", evaluation_view(result)
-    if isinstance(result, TrainingResult):
-        return "training", training_view(result)
-    if not isinstance(result, Labels):
-        raise TypeError(f"a {type(result).__name__} has no page")
-    if result.explanation is not None:
-        return "sample", sample_view(result, result.explanation)
-    return "labels", labels_view(result)

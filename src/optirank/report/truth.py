@@ -10,15 +10,11 @@ import numpy as np
 from optirank._util.metrics import in_percent, percent
 from optirank._util.names import some
 from optirank.model import panel_table
-from optirank.pl.sizes import draw_sizes
-from optirank.pl.truth import (
-    confusion_size,
-    draw_confusion,
-    draw_curves,
-    draw_reliability,
-)
-from optirank.report.environment import figure_image
+from optirank.pl.axes import figure_image
+from optirank.pl.genes import draw_sizes
+from optirank.pl.truth import draw_confusion, draw_curves, draw_reliability
 from optirank.report.labels import (
+    Tiles,
     agreement_tile,
     can_show,
     checked_by_genes,
@@ -47,11 +43,9 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
     model = result.model
     card = model.card
     view = _against_truth(judged, model) | _genes(model)
-    has_curve = len(result.curve) > 1
-    if has_curve:
-        view["figures"]["sizes"] = figure_image(
-            lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0
-        )
+    curve = result.curve.sort_values("n_genes")
+    if len(curve) > 1:
+        view["figures"]["sizes"] = figure_image(draw_sizes, curve)
     right = f"{judged.n_right:,} of {judged.n_given:,}"
     classes = f"{len(judged.classes)} classes"
     return view | {
@@ -66,10 +60,8 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
             *_auc_tile(judged),
         ],
         "batch": card.batch,
-        "curve": result.curve.sort_values("n_genes").to_dict("records")
-        if has_curve
-        else [],
-        "finds_unknown": model.card.unknown_rate_works,
+        "curve": curve.to_dict("records") if len(curve) > 1 else [],
+        "finds_unknown": card.unknown_rate_works,
         "notes": result.notes,
         "provenance": [],
     }
@@ -78,6 +70,7 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
 def evaluation_view(result: Evaluation) -> dict[str, Any]:
     """What the template of an evaluation takes."""
     judged = result.performance
+    labels = result.labels
     trained = result.model.card.balanced_accuracy
     tiles = [
         (f"{judged.n_right:,} of {judged.n_given:,}", "labels given are right"),
@@ -89,38 +82,29 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     if trained is not None:
         text = "held-out samples of the training, for comparison"
         tiles.append((percent(trained), text))
-    n_changed = result.labels.record.get("n_changed")
-    if n_changed is not None:
-        text = f"of {len(result.labels.chosen):,} labels changed by adapt=True"
-        tiles.append((f"{n_changed:,}", text))
-    tiles += agreement_tile(result.labels)
+    if "n_changed" in labels.record:
+        text = f"of {len(labels.chosen):,} labels changed by adapt=True"
+        tiles.append((f"{labels.record['n_changed']:,}", text))
     return _against_truth(judged, result.model) | {
         "title": f"Evaluation on {Path(result.source).name}",
         "lead": f"{judged.n_samples:,} samples, true classes from the column "
         f"{result.label}, labelled by the {model_name(result.model)}.",
         "whose": "these",
-        "warnings": [
-            *result.warnings,
-            *mostly_withheld(result.labels),
-            *_weak(judged),
-        ],
-        "tiles": [*tiles, *_auc_tile(judged)],
-        "checked": checked_by_genes(result.labels),
+        "warnings": [*result.warnings, *mostly_withheld(labels), *_weak(judged)],
+        "tiles": [*tiles, *agreement_tile(labels), *_auc_tile(judged)],
+        "checked": checked_by_genes(labels),
         "levels": [] if result.levels is None else result.levels.to_dict("records"),
         "level_figures": {
-            name: figure_image(
-                lambda ax, counts=counts: draw_confusion(ax, counts),
-                *confusion_size(list(counts.columns)),
-            )
+            name: figure_image(draw_confusion, counts)
             for name, counts in result.confusions.items()
         },
-        "missing": missing_genes(result.labels),
+        "missing": missing_genes(labels),
         "notes": result.notes,
-        "provenance": provenance(result.labels),
+        "provenance": provenance(labels),
     }
 
 
-def _auc_tile(judged: Performance) -> list[tuple[str, str]]:
+def _auc_tile(judged: Performance) -> Tiles:
     """The mean area under the ROC curve; samples of one class have none."""
     if judged.auc != judged.auc:
         return []
@@ -129,25 +113,39 @@ def _auc_tile(judged: Performance) -> list[tuple[str, str]]:
 
 def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
     """The tables and figures of labels against the truth."""
-    seen = _seen(judged)
+    counts = judged.confusion
+    # Classes that a sample is of, or got the label of
+    seen = [
+        name for name in judged.classes if counts.loc[name].any() or any(counts[name])
+    ]
     unseen = [name for name in judged.classes if name not in seen]
+    further = [name for name in counts if name not in judged.classes]
     table = judged.per_class.loc[seen]
     lows = table[[f"{measure}_low" for measure in MEASURES]].to_numpy()
     known = lows[~np.isnan(lows)]
     low, high = judged.interval
-    shares = judged.prevalence or {}
+    interval = f"95 %: {in_percent(low)} to {percent(high)}" if judged.n_given else ""
+    prevalence = "as in these samples"
+    if judged.prevalence:
+        shares = judged.prevalence.items()
+        listed = some(f"{name} {percent(share)}" for name, share in shares)
+        prevalence = f"{judged.prevalence_from}, {listed}"
+    figures = {
+        "confusion": figure_image(draw_confusion, counts.loc[seen, [*seen, *further]])
+    }
+    if judged.n_given:
+        figures["reliability"] = figure_image(draw_reliability, judged.reliability)
+    for kind in ("roc", "pr") if judged.curves else ():
+        figures[kind] = figure_image(draw_curves, judged.curves, kind)
     return {
-        "figures": _figures(judged),
+        "figures": figures,
         "guess": 1 / len(judged.classes),
         "measures": MEASURES,
         "unseen": some(unseen, 20) if unseen else "",
         "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
         "weak": _WEAK,
         "axis": np.floor(10 * known.min()) / 10 if known.size else 0.0,
-        "prevalence": f"{judged.prevalence_from}, "
-        + some(f"{name} {percent(share)}" for name, share in shares.items())
-        if shares
-        else "as in these samples",
+        "prevalence": prevalence,
         "n_given": judged.n_given,
         "n_withheld": judged.n_withheld,
         "mistakes": _mistakes(judged),
@@ -155,43 +153,9 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         "withholding": judged.withholding.to_dict("records"),
         "withholds": _withholds(model),
         "accuracy": percent(judged.balanced_accuracy),
-        "interval": f"95 %: {in_percent(low)} to {percent(high)}"
-        if judged.n_given
-        else "",
+        "interval": interval,
         "counted": judged.counted,
     }
-
-
-def _seen(judged: Performance) -> list[str]:
-    """The classes that a sample is of, or got the label of."""
-    counts = judged.confusion
-    return [
-        name for name in judged.classes if counts.loc[name].sum() or counts[name].sum()
-    ]
-
-
-def _figures(judged: Performance) -> dict[str, str]:
-    """The figures of labels against the truth, by name."""
-    seen = _seen(judged)
-    further = [name for name in judged.confusion if name not in judged.classes]
-    counts = judged.confusion.loc[seen, [*seen, *further]]
-    figures = {
-        "confusion": figure_image(
-            lambda ax: draw_confusion(ax, counts), *confusion_size(list(counts.columns))
-        ),
-    }
-    if judged.n_given:
-        figures["reliability"] = figure_image(
-            lambda ax: draw_reliability(ax, judged.reliability), 4.8, 5.0
-        )
-    if judged.curves:
-        figures["roc"] = figure_image(
-            lambda ax: draw_curves(ax, judged.curves, "roc"), 4.8, 4.8
-        )
-        figures["pr"] = figure_image(
-            lambda ax: draw_curves(ax, judged.curves, "pr"), 4.8, 4.8
-        )
-    return figures
 
 
 def _withholds(model: Model) -> str:
@@ -244,22 +208,13 @@ def _genes(model: Model) -> dict[str, Any]:
     panel = panel_table(model)
     weights = panel.filter(regex="^weight_").to_numpy()
     names = [str(label) for label in model.score_classes]
-    has_roles = "role" in panel
-    rows = []
-    for line, row in zip(
-        panel.head(_SHOWN_GENES).to_dict("records"), weights, strict=False
-    ):
+    rows = panel.head(_SHOWN_GENES).to_dict("records")
+    for line, row in zip(rows, weights, strict=False):
         heaviest = int(np.abs(row).argmax())
         weight = row[heaviest]
         speaks = f"{'for' if weight > 0 else 'against'} {names[heaviest]}"
         if len(names) == 1 and weight < 0:
             speaks = f"for {model.classes[0]}"
-        rows.append(
-            {
-                "gene": line["gene"],
-                "role": line["role"] if has_roles else "",
-                "speaks": speaks if weight else "",
-                "weight": f"{weight:+.2f}",
-            }
-        )
-    return {"genes": rows, "roles": has_roles, "n_genes": len(panel)}
+        line["speaks"] = speaks if weight else ""
+        line["weight"] = f"{weight:+.2f}"
+    return {"genes": rows, "roles": "role" in panel, "n_genes": len(panel)}
