@@ -46,7 +46,7 @@ from studies import header
 import optirank
 from optirank._util.files import write_text
 from optirank.io.data import DataError, duplicates, source_of, with_annotations
-from optirank.io.joining import FILE_COLUMN, join
+from optirank.io.objects import FILE_COLUMN, join
 from optirank.io.reading import read_expression
 from optirank.model import Tree
 from optirank.model.card import Card, ClassCounts, JudgedSet

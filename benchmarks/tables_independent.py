@@ -160,7 +160,10 @@ def hypotheses() -> list[Hypothesis]:
 def section(path: Path = RESULTS / "independent.csv") -> dict[str, pd.DataFrame | str]:
     """Sentences and tables of the section, by what stands above them."""
     if not path.is_file():
-        words = "What is registered, before the test is run.\n"
+        words = (
+            "What is registered, before the test is run; what follows from each "
+            "outcome is in the registration.\n"
+        )
         return {words + RULE: verdicts(), NOT_RUN: ""}
     first = path.read_text("utf-8").splitlines()[0]
     commit = re.search(r"\(commit (.*?)\)", first)
@@ -262,9 +265,7 @@ def verdicts(parts: Parts | None = None) -> pd.DataFrame:
             "holds if": hypothesis.condition,
             "sets at hand": _mean_with_interval(hypothesis, at_hand)[0],
         }
-        if parts is None:
-            record |= {"if so": hypothesis.then, "if not": hypothesis.otherwise}
-        else:
+        if parts is not None:
             text, mean, low = _mean_with_interval(hypothesis, parts)
             holds = hypothesis.holds(round(mean, DIGITS), round(low, DIGITS))
             follows = hypothesis.then if holds else hypothesis.otherwise

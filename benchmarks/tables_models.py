@@ -131,9 +131,10 @@ def class_counts(model: str, name: str, label: str) -> pd.Series:
 
 
 @number
-def msi_tumours() -> str:
-    """Tumours of MSI in the only set that has ten of them."""
-    return str(class_counts("colorectal-msi-human", "crcmsi_tcga", "MSI")["n"])
+def msi_right() -> str:
+    """Tumours of MSI labelled right in the only set that has ten of them."""
+    counted = class_counts("colorectal-msi-human", "crcmsi_tcga", "MSI")
+    return f"{counted['right']} of {counted['n']}"
 
 
 @number

@@ -42,16 +42,13 @@ def product_of(rows: pd.DataFrame) -> pd.DataFrame:
     )
     records = []
     for (size, adapted), part in rows.groupby(["asked_for", "adapted"], sort=False):
-        error = part["calibration_error"]
         record = {
             "genes": "by default" if size == "auto" else str(size),
             "labels": "adapted" if adapted else "plain",
-            "pairs": str(len(part)),
             "genes (median)": f"{part['genes'].median():.0f}",
             "balanced accuracy": percent(tissue_mean(part, "balanced_accuracy")),
             "adapted minus plain": "–",
             "calibration error": f"{tissue_mean(part, 'calibration_error'):.3f}",
-            "above 0.1": f"{(error > LARGE_CALIBRATION_ERROR).sum()} of {len(part)}",
             "mean confidence": percent(tissue_mean(part, "confidence")),
             "right": percent(tissue_mean(part, "accuracy")),
         }
@@ -132,7 +129,6 @@ def error_control_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFra
                 "labels given": percent(tissue_mean(shown, "share_given")),
                 f"error, over {tissue}": percent(tissue_mean(given, "error")),
                 "without control": percent(tissue_mean(given, "error_without")),
-                "error, over pairs": percent(given["error"].mean()),
                 "kept": f"{(given['error'] <= target).sum()} of {len(given)}",
                 "kept, classes counted equally": f"{equal.sum()} of {len(given)}",
                 "kept without control": (

@@ -22,6 +22,7 @@ extensions = [
     "command_tables",
     "mathml",
     "notebooks",
+    "themed_figures",
 ]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True

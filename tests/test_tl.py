@@ -24,7 +24,7 @@ from example_model import (
     trained_example,
 )
 from optirank.datasets import DataError
-from optirank.io.reading import profiles_of
+from optirank.io.objects import profiles_of
 from optirank.model import MissingGenesError, save
 from optirank.workflow.label_files import predict_file
 from optirank.workflow.labels import FURTHER

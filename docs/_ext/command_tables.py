@@ -3,9 +3,9 @@
     ```{command} train
     ```
 
-gives the arguments and the options of ``optirank train``. ``{other-commands}`` gives the
-same, with the help's own words and examples, for every command that its page does not name;
-``{other-commands} optirank-lab`` for those of the laboratory.
+gives the help's words, its examples, the arguments and the options of ``optirank train``.
+``{other-commands}`` gives the same for every command that its page does not name, each with
+a heading; ``{other-commands} optirank-lab`` for those of the laboratory.
 """
 
 from __future__ import annotations
@@ -122,15 +122,26 @@ def plain_kind(kind: str, words: str) -> str:
 
 
 class Command(SphinxDirective):
-    """Arguments and options of one command."""
+    """The help of one command: words, examples, arguments and options."""
 
     required_arguments = 1
     final_argument_whitespace = True
 
     def run(self) -> list[nodes.Node]:
         """Make the nodes."""
-        shown = read_help(self.arguments[0])
-        return [self.table(shown.arguments, shown.options)]
+        return self.help_of(self.arguments[0])
+
+    def help_of(self, name: str, program: str = "optirank") -> list[nodes.Node]:
+        """What ``--help`` of a command says."""
+        shown = read_help(name, program)
+        found: list[nodes.Node] = []
+        for words in shown.words:
+            paragraph = nodes.paragraph("", "", nodes.Text(words))
+            paragraph["support_smartquotes"] = False
+            found.append(paragraph)
+        text = "\n".join(shown.examples) or shown.usage
+        found.append(nodes.literal_block(text, text, language="text"))
+        return [*found, self.table(shown.arguments, shown.options)]
 
     def table(self, arguments, options) -> nodes.Node:
         """One line per argument or option: its name, what it means, its default."""
@@ -199,19 +210,9 @@ class OtherCommands(Command):
         return found or [nodes.paragraph("", "There are none: all are above.")]
 
     def _section(self, name: str, program: str) -> list[nodes.Node]:
-        shown = read_help(name, program)
         section = nodes.section(ids=[nodes.make_id(f"{program} {name}")])
         section += nodes.title("", "", nodes.literal("", f"{program} {name}"))
-        for words in shown.words:
-            paragraph = nodes.paragraph("", "", nodes.Text(words))
-            paragraph["support_smartquotes"] = False
-            section += paragraph
-        if shown.examples:
-            text = "\n".join(shown.examples)
-            section += nodes.literal_block(text, text, language="text")
-        else:
-            section += nodes.literal_block(shown.usage, shown.usage, language="text")
-        section += self.table(shown.arguments, shown.options)
+        section += self.help_of(name, program)
         return [section]
 
 

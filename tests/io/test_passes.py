@@ -8,12 +8,10 @@ import pytest
 from scipy import sparse
 
 from optirank.io import cluster as dask_module
-from optirank.io.blocks import unique_genes
+from optirank.io.blocks import is_lazy, unique_genes
 from optirank.io.data import DataError, matrix_of
-from optirank.io.joining import join
-from optirank.io.objects import profiles_of
+from optirank.io.objects import join, profiles_of
 from optirank.io.passes import run_pass
-from optirank.io.stored import is_lazy
 
 anndata = pytest.importorskip("anndata")
 array = pytest.importorskip("dask.array")

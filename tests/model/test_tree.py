@@ -18,7 +18,6 @@ from optirank.model.tree import (
     Terms,
     Tree,
     fit_tree_control,
-    level_weights,
     tree_of_columns,
     tree_of_table,
 )
@@ -217,6 +216,13 @@ def test_a_label_above_itself_is_refused():
         tree_of_columns(table)
 
 
+def test_a_label_left_out_and_one_that_is_repeated_are_the_same():
+    columns = pd.DataFrame({"a": ["A", "A", "B", "B"], "b": ["", "A", "x", "y"]})
+    tree, finest = tree_of_columns(columns)
+    assert tree.parents == {"A": "", "B": "", "x": "B", "y": "B"}
+    assert finest.tolist() == ["A", "A", "x", "y"]
+
+
 def test_one_column_is_no_tree():
     with pytest.raises(ValueError, match="two different ones"):
         tree_of_columns(cells()[["coarse"]])
@@ -276,25 +282,6 @@ def test_labels_that_lost_all_their_leaves_leave_the_tree():
     assert set(part.leaves) == {"B", "CD4 T", "platelet"}
     assert "myeloid" not in part.parents
     assert part.path("CD4 T") == BLOOD.path("CD4 T")
-
-
-# Weights by level
-
-
-def test_weights_of_a_label_tell_it_from_those_beside_it():
-    coef = np.eye(len(CLASSES))
-    weights = level_weights(BLOOD, coef, CLASSES)
-    own = dict(zip(CLASSES, weights[BLOOD.place["T"]], strict=True))
-    assert own["CD4 T"] == own["CD8 T"] == 0.5
-    assert own["B"] == -1
-    assert own["Mono"] == own["DC"] == own["platelet"] == 0
-
-
-def test_weights_by_level_of_two_classes_have_the_sign_of_each():
-    tree = Tree({"a": "", "b": ""})
-    weights = level_weights(tree, np.array([[1.0, -2.0]]), ["a", "b"])
-    assert weights[tree.place["b"]].tolist() == [2.0, -4.0]
-    assert (weights[tree.place["a"]] == -weights[tree.place["b"]]).all()
 
 
 # Models with a tree

@@ -21,7 +21,7 @@ from example_model import (
 )
 from optirank import PanelClassifier
 from optirank.cli.common import in_flags
-from optirank.io.reading import profiles_of
+from optirank.io.objects import profiles_of
 from optirank.model import Model
 from optirank.model.card import ClassCounts
 from optirank.report.pages import page

@@ -41,8 +41,7 @@ from optirank.io.cluster import (
     installed,
 )
 from optirank.io.data import DataError
-from optirank.io.joining import join
-from optirank.io.objects import profiles_of
+from optirank.io.objects import join, profiles_of
 from optirank.io.passes import run_pass
 from optirank.io.reading import (
     open_file,
@@ -210,14 +209,22 @@ def test_a_run_that_is_interrupted_goes_on_where_it_stopped(folder, address, tmp
 
 
 def test_parts_of_another_run_and_damaged_ones_are_not_used(tmp_path):
-    parts = Parts(tmp_path / "parts", {"model": "a"})
-    parts.save(3, [{"x": np.arange(4)}, {"x": np.arange(2)}])
+    empty = [Sums(6)]
+    groups = [
+        (4, [{"_starts": [0], "_parts": [np.arange(4)], "_n_samples": 6}]),
+        (6, [{"_starts": [4], "_parts": [np.arange(2)]}]),
+    ]
+    Parts(tmp_path / "parts", {"model": "a"}).save(3, groups)
     again = Parts(tmp_path / "parts", {"model": "a"})
-    assert [block["x"].tolist() for block in again.load(3)] == [[0, 1, 2, 3], [0, 1]]
-    assert again.load(2) is None
+    stored = again.load(3, empty)
+    assert [stop for stop, _ in stored] == [4, 6]
+    assert stored[0][1][0]["_n_samples"] == 6
+    parts = [gathered["_parts"][0].tolist() for _, (gathered,) in stored]
+    assert parts == [[0, 1, 2, 3], [0, 1]]
+    assert again.load(2, empty) is None
     (tmp_path / "parts" / "00000003.npz").write_bytes(b"PK damaged")
-    assert again.load(3) is None
-    assert Parts(tmp_path / "parts", {"model": "b"}).load(3) is None
+    assert again.load(3, empty) is None
+    assert Parts(tmp_path / "parts", {"model": "b"}).load(3, empty) is None
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["run.json"]
 
 

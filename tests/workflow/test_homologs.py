@@ -11,7 +11,7 @@ from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.data import gene_names, notes_of
 from optirank.io.homologs import ensembl_ids_of, homologous_names
-from optirank.io.joining import join
+from optirank.io.objects import join
 from optirank.workflow.label_files import explain_sample
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.preparation import prepare

@@ -11,7 +11,7 @@ from example_model import LABEL, reference_set
 from optirank import load, save
 from optirank.datasets import DataError
 from optirank.io.data import gene_names, n_samples_of
-from optirank.io.joining import join
+from optirank.io.objects import join
 from optirank.io.passes import run_pass
 from optirank.io.reading import write_h5ad
 from optirank.panel.sources import KeptSamples

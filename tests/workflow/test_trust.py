@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from scipy.stats import rankdata
 
 from example_model import telling_model, telling_pair
-from optirank.io.writing import write_h5ad
+from optirank.io.reading import write_h5ad
 from optirank.model.likeness import INVERTED
 from optirank.panel.agreement import Agreement
 from optirank.workflow.label_files import predict_file

@@ -13,7 +13,6 @@ attributes that differ from those of the empty one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -67,11 +66,3 @@ class PerSample:
     def result(self) -> NDArray:
         """The entries of all samples, in order."""
         return np.zeros(0) if self._whole is None else self._whole
-
-
-def merge_all(
-    accumulators: Sequence[Accumulator], others: Sequence[Accumulator]
-) -> None:
-    """Merge each with the one of the samples that follow."""
-    for accumulator, other in zip(accumulators, others, strict=True):
-        accumulator.merge(other)

@@ -5,75 +5,65 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import replace
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank.io.absent_chunks import absent_notes
-from optirank.io.data import DataError, about, make_profiles, need, readable
-from optirank.io.formats import Format, check_sizes, open_hdf5, open_sparse
-from optirank.io.gene_choice import raw_note
-from optirank.io.options import ReadOptions
+from optirank.io.data import DataError, make_profiles, need, readable
+from optirank.io.features import raw_note
+from optirank.io.formats import (
+    Format,
+    absent_notes,
+    check_matrix,
+    check_sizes,
+    layer_of,
+    open_hdf5,
+    open_sparse,
+)
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     import pandas as pd
     from anndata import AnnData
+
+    from optirank.io.options import ReadOptions
 
 # Where other containers have AnnData tables: MuData, SpatialData
 _TABLES_OF = {"mod": "modalities", "tables": "tables"}
 
 
 @contextlib.contextmanager
-def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[AnnData]:
-    with open_hdf5(path) as file:
-        with readable(path):
-            adata = _anndata_of(file, path, options)
-        yield adata
-
-
-@contextlib.contextmanager
-def _open_h5ad_matrix(path: Path, options: ReadOptions) -> Iterator[Any]:
-    with open_hdf5(path) as file:
-        with readable(path):
-            group = _anndata_group(file, path, options)
-            matrix = _chosen_matrix(group, path, options)
-        yield matrix
-
-
-@contextlib.contextmanager
-def _open_zarr(path: Path, options: ReadOptions) -> Iterator[AnnData]:
-    with readable(path):
-        adata = _anndata_of(_zarr_group(path), path, options)
-    yield adata
-
-
-@contextlib.contextmanager
-def _open_zarr_matrix(path: Path, options: ReadOptions) -> Iterator[Any]:
-    with readable(path):
-        group = _anndata_group(_zarr_group(path), path, options)
-        matrix = _chosen_matrix(group, path, options)
-    yield matrix
-
-
-def _zarr_group(path: Path) -> Any:
+def _open_zarr(path: Path) -> Iterator[Any]:
     zarr = need("zarr", "anndata", f"reading {path}")
-    return zarr.open_group(str(path), mode="r")
+    with readable(path):
+        group = zarr.open_group(str(path), mode="r")
+    yield group
 
 
-_OPTIONS = ("layer", "use_raw", "table")
-H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _OPTIONS, _open_h5ad_matrix)
-ZARR = Format("zarr", (".zarr",), _open_zarr, _OPTIONS, _open_zarr_matrix)
+@contextlib.contextmanager
+def _opened(
+    open_root: Callable[[Path], AbstractContextManager[Any]],
+    find: Callable[[Any, Path, ReadOptions], Any],
+    path: Path,
+    options: ReadOptions,
+) -> Iterator[Any]:
+    """What is found in a file, which is open meanwhile."""
+    with open_root(path) as root:
+        with readable(path):
+            found = find(_anndata_group(root, path, options), path, options)
+        yield found
 
 
 def stored_source(path: Path) -> dict[str, str]:
     """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
     with open_hdf5(path) as file, readable(path):
-        about = file.get("uns/source")
-        entries = _read_elem(about) if hasattr(about, "keys") else {}
+        element = file.get("uns/source")
+        entries = _read_elem(element) if hasattr(element, "keys") else {}
     return {str(key): str(value) for key, value in entries.items()}
 
 
@@ -94,29 +84,25 @@ def choose_table(tables: Any, name: str | None, source: object, what: str) -> st
 
 def _anndata_of(group: Any, path: Path, options: ReadOptions) -> AnnData:
     """Find matrix (left on disk), genes and samples in an AnnData file."""
-    group = _anndata_group(group, path, options)
     missing = [key for key in ("X", "obs", "var") if key not in group]
     if missing and (missing != ["X"] or not (options.layer or options.use_raw)):
         hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
-    notes = []
     note = _raw_note(group, path, options)
-    if note is not None:
-        options = replace(options, use_raw=True)
-        notes.append(note)
-    notes += _absent_notes(_matrix_element(group, path, options))
-    matrix = _matrix(group, path, options)
+    use_raw = options.use_raw or note is not None
+    element = _matrix_element(group, path, options, use_raw)
+    absent = absent_notes(element)
+    matrix = _matrix(element, path)
     obs = _frame(group, "obs", path)
     raw = _raw_group(group, path)
-    var = _frame(raw if options.use_raw else group, "var", path)
-    adata = make_profiles(matrix, obs, var, str(path), notes=notes)
-    if options.use_raw:
-        return adata
-    if raw is not None:
-        about(adata)["raw_genes"] = _index_of(raw["var"])
-    return adata
+    var = _frame(raw if use_raw else group, "var", path)
+    notes = absent if note is None else [note, *absent]
+    beside = {}
+    if raw is not None and not use_raw:
+        beside["raw_genes"] = _index_of(raw["var"])
+    return make_profiles(matrix, obs, var, str(path), notes=notes, **beside)
 
 
 def _anndata_group(group: Any, path: Path, options: ReadOptions) -> Any:
@@ -180,29 +166,18 @@ def _raw_note(group: Any, path: Path, options: ReadOptions) -> str | None:
     return raw_note(options.known_genes, genes, _index_of(raw["var"]))
 
 
-def _chosen_matrix(group: Any, path: Path, options: ReadOptions) -> Any:
-    """The matrix that `_anndata_of` reads."""
-    chosen = _raw_note(group, path, options) is not None
-    return _matrix(group, path, replace(options, use_raw=chosen or options.use_raw))
+def _matrix_alone(group: Any, path: Path, options: ReadOptions) -> Any:
+    """The matrix that `_anndata_of` finds."""
+    use_raw = options.use_raw or _raw_note(group, path, options) is not None
+    return _matrix(_matrix_element(group, path, options, use_raw), path)
 
 
-def _absent_notes(element: Any) -> list[str]:
-    """Notes on chunks that are not there, of a matrix that is stored in zarr."""
-    array = element.get("data") if hasattr(element, "keys") else element
-    return absent_notes(element) if hasattr(array, "nchunks_initialized") else []
-
-
-def _matrix(group: Any, path: Path, options: ReadOptions) -> Any:
-    """The matrix that is asked for, left where it is stored."""
-    element = _matrix_element(group, path, options)
+def _matrix(element: Any, path: Path) -> Any:
+    """A matrix of numbers, left where it is stored."""
     if not hasattr(element, "keys"):
         if element.attrs.get("encoding-type") == "null" or element.shape is None:
             raise DataError(f"{path} holds no X: name one of its layers (layer=)")
-        if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
-            raise DataError(
-                f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; "
-                "it should be a matrix of numbers"
-            )
+        check_matrix(element, path, "X")
         return element
     kind = str(element.attrs.get("encoding-type", ""))
     if not kind.startswith(("csr", "csc")):
@@ -213,9 +188,9 @@ def _matrix(group: Any, path: Path, options: ReadOptions) -> Any:
     return open_sparse(element, path, (n_rows, n_columns))
 
 
-def _matrix_element(group: Any, path: Path, options: ReadOptions) -> Any:
+def _matrix_element(group: Any, path: Path, options: ReadOptions, use_raw: bool) -> Any:
     """Where X, a layer or raw is stored."""
-    if options.use_raw:
+    if use_raw:
         if options.layer is not None:
             raise DataError(
                 f"{path}: raw and the layer {options.layer!r} are asked for: give one"
@@ -226,9 +201,22 @@ def _matrix_element(group: Any, path: Path, options: ReadOptions) -> Any:
         return raw["X"]
     if options.layer is None:
         return group["X"]
-    layers = group.get("layers", {})
-    if options.layer not in layers:
-        raise DataError(
-            f"{path} has no layer {options.layer!r}: there are {some(list(layers))}"
-        )
-    return layers[options.layer]
+    return layer_of(group, options.layer, path)
+
+
+def _format(
+    name: str,
+    suffixes: tuple[str, ...],
+    open_root: Callable[[Path], AbstractContextManager[Any]],
+) -> Format:
+    return Format(
+        name,
+        suffixes,
+        functools.partial(_opened, open_root, _anndata_of),
+        ("layer", "use_raw", "table"),
+        functools.partial(_opened, open_root, _matrix_alone),
+    )
+
+
+H5AD = _format("h5ad", (".h5ad", ".h5mu"), open_hdf5)
+ZARR = _format("zarr", (".zarr",), _open_zarr)

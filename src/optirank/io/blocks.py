@@ -1,13 +1,16 @@
-"""Blocks of samples with chosen genes: the one way to the values of an AnnData."""
+"""Blocks of samples with chosen genes: the one way to the values of an AnnData,
+wherever they are: in memory, in a store, or lazy.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.names import counted, some
 from optirank._util.scales import value_scale
@@ -23,14 +26,21 @@ from optirank.io.data import (
     used_names,
     with_genes,
 )
-from optirank.io.stored import Block, reader_of, take_rows
 
 if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
+logger = logging.getLogger("optirank.datasets")
+
 SCALE_SAMPLES = 200  # samples and genes that tell what kind of values data hold
 _SCALE_GENES = 2000
+# Values of whole rows read together, of which some columns are kept: at most 160 MB
+_WHOLE_VALUES = 20_000_000
+# Up to so many rows between two wanted ones are cheaper to read than to leave out
+_GAP = 16
+
+Block = csr_matrix | np.ndarray
 
 
 class Columns(NamedTuple):
@@ -80,10 +90,10 @@ def read_blocks(
     if not len(rows):
         return
     with readable(source):
-        reader = reader_of(X, columns.places, source)
+        X, places = _chosen_columns(X, columns.places, source)
     for first in range(0, len(rows), size):
         with readable(source):
-            block = columns.of(take_rows(reader, rows[first : first + size]))
+            block = columns.of(_take_rows(X, places, rows[first : first + size]))
         yield block
 
 
@@ -98,7 +108,7 @@ def read_features(
         features = None
     source = source_of(adata)
     with readable(source):
-        return take_rows(reader_of(matrix_of(adata), features, source), rows)
+        return _take_rows(*_chosen_columns(matrix_of(adata), features, source), rows)
 
 
 def columns_of(adata: AnnData, genes: Sequence[str] | NDArray | None = None) -> Columns:
@@ -108,28 +118,23 @@ def columns_of(adata: AnnData, genes: Sequence[str] | NDArray | None = None) -> 
     if genes is None and names.is_unique:
         return Columns(None if len(used) == adata.n_vars else used)
     wanted = pd.Index(names.unique() if genes is None else genes, dtype=object)
-    if names.is_unique:
-        places = names.get_indexer(wanted)
-        _check_found(wanted, places, adata)
-        is_whole = np.array_equal(used[places], np.arange(adata.n_vars))
-        return Columns(None if is_whole else used[places])
-    group = wanted.get_indexer(names)  # of each feature, the gene that it is
-    members = np.flatnonzero(group >= 0)
-    _check_found(wanted, np.isin(np.arange(len(wanted)), group) - 1, adata)
-    entries = (np.ones(len(members)), (np.arange(len(members)), group[members]))
-    sums = csr_matrix(entries, shape=(len(members), len(wanted)))
-    if len(members) == len(wanted):  # none of these has several
-        return Columns(used[members[np.argsort(group[members])]])
-    return Columns(used[members], sums)
-
-
-def _check_found(wanted: pd.Index, places: NDArray, adata: AnnData) -> None:
-    missing = wanted[places < 0]
+    missing = wanted[~wanted.isin(names)]
     if len(missing):
         raise DataError(
             f"{source_of(adata)} lacks {len(missing)} of the {len(wanted)} genes asked "
             f"for: {some(missing)}"
         )
+    if names.is_unique:
+        places = used[names.get_indexer(wanted)]
+        is_whole = np.array_equal(places, np.arange(adata.n_vars))
+        return Columns(None if is_whole else places)
+    group = wanted.get_indexer(names)  # of each feature, the gene that it is
+    members = np.flatnonzero(group >= 0)
+    if len(members) == len(wanted):  # none of these has several
+        return Columns(used[members[np.argsort(group[members])]])
+    entries = (np.ones(len(members)), (np.arange(len(members)), group[members]))
+    sums = csr_matrix(entries, shape=(len(members), len(wanted)))
+    return Columns(used[members], sums)
 
 
 def unique_genes(adata: AnnData) -> AnnData:
@@ -163,3 +168,135 @@ def _scale_of_features(adata: AnnData) -> str:
     features = np.flatnonzero(used_features(adata))
     features = features[:: max(1, len(features) // _SCALE_GENES)]
     return value_scale(read_features(adata, features, rows))
+
+
+def is_dask(X: Any) -> bool:
+    """Whether this is a dask array, without importing dask."""
+    return hasattr(X, "dask") and hasattr(X, "chunks")
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether blocks of a matrix are sparse."""
+    return _format(X) in ("csr", "csc")
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether this is a dask array that can be cut by rows: CSC ones cannot."""
+    return is_dask(X) and _format(X) != "csc"
+
+
+def streams(X: Any) -> bool:
+    """Whether some rows of a stored matrix can be read without all others."""
+    if isinstance(X, np.ndarray) or issparse(X):
+        return False
+    return getattr(X, "streams", _format(X) != "csc")
+
+
+def _format(X: Any) -> str:
+    """How a matrix is sparse, "" where it is not."""
+    return getattr(X._meta if is_dask(X) else X, "format", "")
+
+
+def _chosen_columns(
+    X: Any, columns: np.ndarray | None, source: str
+) -> tuple[Any, np.ndarray | None]:
+    """What gives slices of rows, and the columns that are still to be chosen of them.
+
+    Of a matrix that is stored by genes (CSC), columns are read once and kept as rows;
+    the log says so where these are all.
+    """
+    if hasattr(
+        X, "take_genes"
+    ):  # numbers that no AnnData can hold before they are read
+        return X.take_genes(columns), None
+    if _format(X) == "csc":
+        if columns is None and not issparse(X):
+            logger.warning(
+                "%s stores its matrix by genes (CSC): it is read whole; write it as "
+                "CSR to stream",
+                source,
+            )
+        return _columns_as_rows(X, columns), None
+    if is_dask(X) and columns is not None:
+        return X[:, columns], None
+    return X, columns
+
+
+def _take_rows(X: Any, columns: np.ndarray | None, rows: np.ndarray | range) -> Block:
+    """The rows at sorted positions; those with few others between are read together."""
+    rows = np.asarray(rows)
+    if not len(rows):
+        return _slice(X, columns, 0, 0)
+    parts = []
+    for span in np.split(rows, np.flatnonzero(np.diff(rows) > _GAP) + 1):
+        first, last = int(span[0]), int(span[-1]) + 1
+        block = _slice(X, columns, first, last)
+        parts.append(block if len(span) == last - first else block[span - first])
+    return _stacked(parts)
+
+
+def _slice(X: Any, columns: np.ndarray | None, start: int, stop: int) -> Block:
+    """Rows that follow each other, with some of their columns."""
+    if columns is None or is_sparse(X):
+        return _chosen(_in_memory(X[start:stop]), columns)
+    if hasattr(X, "get_orthogonal_selection"):
+        # zarr then reads only the chunks with these columns
+        return np.asarray(X.get_orthogonal_selection((slice(start, stop), columns)))
+    # Whole rows are read, so few at a time: the columns chosen are few of them
+    step = max(1, _WHOLE_VALUES // max(1, X.shape[1]))
+    parts = [
+        _chosen(_in_memory(X[first : min(first + step, stop)]), columns)
+        for first in range(start, max(stop, start + 1), step)
+    ]
+    return _stacked(parts)
+
+
+def _in_memory(X: Any) -> Any:
+    """A matrix, or part of one, that may be on disk or lazy, in memory."""
+    for way in ("to_memory", "compute"):
+        if hasattr(X, way):
+            return getattr(X, way)()
+    return X if hasattr(X, "tocsr") else np.asarray(X)
+
+
+def _chosen(block: Any, columns: np.ndarray | None) -> Block:
+    """A block in memory with some of its columns."""
+    if not issparse(block):
+        return np.ascontiguousarray(block if columns is None else block[:, columns])
+    _check_places(block.indices, block.shape[1])
+    block = csr_matrix(block if columns is None else block[:, columns])
+    block.sum_duplicates()
+    return block
+
+
+def _columns_as_rows(X: Any, columns: np.ndarray | None) -> csr_matrix:
+    """Columns of a matrix that is stored by genes, in rows.
+
+    Memory follows the number of entries in the columns chosen: little for the genes of
+    a panel, the whole matrix when all columns are asked for.
+    """
+    if columns is None:
+        chosen = _in_memory(X)
+    else:
+        order = np.argsort(columns)
+        chosen = _in_memory(X[:, columns[order]])
+    _check_places(chosen.indices, chosen.shape[0])
+    by_rows = csr_matrix(chosen if columns is None else chosen[:, np.argsort(order)])
+    by_rows.sum_duplicates()
+    return by_rows
+
+
+def _check_places(indices: np.ndarray, count: int) -> None:
+    """Refuse entries outside of a matrix, before anything follows them into memory."""
+    # As unsigned numbers, negative ones are larger than all others
+    if indices.size and indices.view(f"u{indices.itemsize}").max() >= count:
+        raise ValueError("its sparse matrix has entries outside its shape")
+
+
+def _stacked(parts: list[Any]) -> Block:
+    """Rows below each other, in flat memory."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(issparse(part) for part in parts):
+        return csr_matrix(vstack(parts, format="csr"))
+    return np.concatenate(parts)

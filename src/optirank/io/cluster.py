@@ -20,21 +20,19 @@ import socket
 import sys
 import time
 from asyncio import CancelledError
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import optirank
 from optirank._util.names import some
-from optirank._util.passes import Accumulator
-from optirank.io.blocks import Columns
+from optirank.io.blocks import Columns, streams
 from optirank.io.data import DataError, about, matrix_of
-from optirank.io.passes import Form, Gathered, Groups, Piece, fold_group, groups_of
+from optirank.io.passes import Fold, Group, Piece
 from optirank.io.reading import Store, open_matrix
 from optirank.io.runs import ChangedFileError, Parts, check_unchanged, signature
-from optirank.io.stored import streams
 
 if TYPE_CHECKING:
     from distributed import Client, Future, as_completed
@@ -131,25 +129,11 @@ def cluster_threads(client: Client) -> int:
     return sum(threads.values())
 
 
-class _Task(NamedTuple):
-    """Rows of one file that a worker folds."""
-
-    piece: int
-    rows: NDArray[np.intp] | range
-    start: int  # of the first among the samples of the pass
-
-    @property
-    def stop(self) -> int:
-        return self.start + len(self.rows)
-
-
-class _Work(NamedTuple):
-    """What all tasks of a pass need."""
-
-    empty: list[Accumulator]
-    stores: list[Store]
-    columns: list[Columns]
-    form: Form
+# Of a task: which of several files, rows of it, and the first of them among the samples
+# of the pass
+_Task = tuple[int, "NDArray[np.intp] | range", int]
+# What all tasks need: of each file how it is opened, and where the genes are in it
+_Work = tuple[Fold, list[tuple[Store, Columns]]]
 
 
 class Cluster:
@@ -170,17 +154,15 @@ class Cluster:
         parts = None if self._parts is None else self._parts.of_file(number)
         return Cluster(self._client, parts)
 
-    def groups(
-        self, empty: Sequence[Accumulator], pieces: Sequence[Piece], form: Form
-    ) -> Groups:
-        """Where each group of blocks ends and what it gathers, in order."""
+    def groups(self, fold: Fold, pieces: Sequence[Piece]) -> Generator[Group]:
+        """What each group of blocks gathers, in order."""
         stores = [_store_of(piece) for piece in pieces]
         check_files(self._client, stores)
         columns = [piece.columns for piece in pieces]
-        work = _Work(list(empty), stores, columns, form)
-        waiting: dict[int, list[tuple[int, Gathered]]] = {}
+        work = fold, list(zip(stores, columns, strict=True))
+        waiting: dict[int, list[Group]] = {}
         following = 0
-        for number, groups in self._results(work, list(_tasks(pieces, form))):
+        for number, groups in self._results(work, _tasks(pieces, fold)):
             waiting[number] = groups
             while following in waiting:
                 yield from waiting.pop(following)
@@ -188,15 +170,16 @@ class Cluster:
 
     def _results(
         self, work: _Work, tasks: list[_Task]
-    ) -> Iterator[tuple[int, list[tuple[int, Gathered]]]]:
+    ) -> Iterator[tuple[int, list[Group]]]:
         """Numbers and results of tasks, stored ones first, then as they come."""
+        fold, _ = work
         to_do = []
         for number in range(len(tasks)):
-            stored = None if self._parts is None else self._parts.load(number)
-            if stored is None:
-                to_do.append(number)
+            stored = self._parts and self._parts.load(number, fold.empty)
+            if stored:
+                yield number, stored
             else:
-                yield number, _from_arrays(work.empty, stored)
+                to_do.append(number)
         failures: dict[str, str] = {}
         for number, future in self._futures(work, tasks, to_do):
             try:
@@ -205,14 +188,14 @@ class Cluster:
                 raise
             except (Exception, CancelledError) as error:
                 self._check_connected()
-                task = tasks[number]
-                place = f"{work.form.source}, samples {task.start + 1} to {task.stop}"
+                _, rows, start = tasks[number]
+                place = f"{fold.source}, samples {start + 1} to {start + len(rows)}"
                 failures[place] = _reason(error)
                 if len(failures) >= _MOST_FAILURES:
                     break
                 continue
             if self._parts is not None:
-                self._parts.save(number, _as_arrays(groups))
+                self._parts.save(number, groups)
             yield number, groups
         if failures:
             kept = "" if self._parts is None else "; all other blocks are kept"
@@ -285,72 +268,36 @@ def _store_of(piece: Piece) -> Store:
     return known["store"]
 
 
-def _tasks(pieces: Sequence[Piece], form: Form) -> Iterator[_Task]:
+def _tasks(pieces: Sequence[Piece], fold: Fold) -> list[_Task]:
     """The tasks of a pass: groups of whole blocks, each of one file."""
+    tasks = []
     for number, piece in enumerate(pieces):
         n_samples = len(piece.rows)
-        step = form.size * form.together
+        step = fold.size * fold.together
         if not streams(matrix_of(piece.adata)):
             step = n_samples
-        for first in range(0, n_samples, step):
-            rows = piece.rows[first : first + step]
-            yield _Task(number, rows, piece.start + first)
+        tasks += [
+            (number, piece.rows[first : first + step], piece.start + first)
+            for first in range(0, n_samples, step)
+        ]
+    return tasks
 
 
-def _fold_rows(task: _Task, work: _Work) -> list[tuple[int, Gathered]]:
+def _fold_rows(task: _Task, work: _Work) -> list[Group]:
     """On a worker: fold the groups of a task."""
-    X = _opened(work.stores[task.piece])
-    columns = work.columns[task.piece]
-    return list(groups_of(work.empty, X, columns, task.rows, task.start, work.form))
-
-
-def _opened(store: Store) -> Any:
-    """The matrix of a file, which must be as it was when the pass began."""
+    file, rows, start = task
+    fold, files = work
+    store, columns = files[file]
+    # The file must be as it was when the pass began
     check_unchanged(store.path, store.mark)
-    return _opened_once(store)[0]
+    X, _ = _opened_once(store)
+    return list(fold.groups(X, columns, rows, start))
 
 
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
 def _opened_once(store: Store) -> tuple[Any, contextlib.ExitStack]:
     stack = contextlib.ExitStack()  # keeps the file open as long as it is remembered
     return open_matrix(store, stack), stack
-
-
-def _as_arrays(groups: list[tuple[int, Gathered]]) -> list[dict[str, NDArray]]:
-    """What groups gathered as arrays by name, one dictionary per group, for `Parts`."""
-    parts = []
-    for stop, gathered in groups:
-        arrays = {"stop": np.array(stop)}
-        for number, values in enumerate(gathered):
-            for name, value in values.items():
-                listed = value if isinstance(value, list) else [value]
-                for place, entry in enumerate(listed):
-                    arrays[f"{number}.{name}.{place}"] = np.asarray(entry)
-        parts.append(arrays)
-    return parts
-
-
-def _from_arrays(
-    empty: Sequence[Accumulator], parts: list[dict[str, NDArray]]
-) -> list[tuple[int, Gathered]]:
-    """The reverse of `_as_arrays`; what is a list, a number or a text follows from the
-    empty accumulators.
-    """
-    groups = []
-    for arrays in parts:
-        gathered: Gathered = [{} for _ in empty]
-        for key, array in arrays.items():
-            if key == "stop":
-                continue
-            number, name, _ = key.split(".")
-            values = gathered[int(number)]
-            entry = array if array.ndim else array.item()
-            if isinstance(vars(empty[int(number)])[name], list):
-                values[name] = [*values.get(name, []), entry]
-            else:
-                values[name] = entry
-        groups.append((int(arrays["stop"]), gathered))
-    return groups
 
 
 def _reason(error: BaseException) -> str:
@@ -383,11 +330,13 @@ def check_versions(client: Client) -> None:
     The source files of optirank are compared, not the number of its version.
     """
     ours = installed()
-    there = {"the scheduler": _asked(lambda: client.run_on_scheduler(installed))}
-    workers: Any = _asked(lambda: client.run(installed, on_error="return"))
-    if not isinstance(workers, Mapping):
-        workers = {"": workers}
-    there |= {f"the worker {name}": answer for name, answer in workers.items()}
+    there: dict[str, Any]
+    try:
+        there = {"the scheduler": client.run_on_scheduler(installed)}
+        workers: Any = client.run(installed, on_error="return")
+        there |= {f"the worker {name}": answer for name, answer in workers.items()}
+    except Exception as error:  # there is no such function
+        there = {"the scheduler": error}
     for where, theirs in there.items():
         if isinstance(theirs, BaseException):
             raise ClusterError(
@@ -401,14 +350,6 @@ def check_versions(client: Client) -> None:
                     f"{where} has {package} {theirs[package]}, and here it is "
                     f"{version}: install the same versions everywhere"
                 )
-
-
-def _asked(ask: Any) -> Any:
-    """An answer of a cluster, or the error that is the answer."""
-    try:
-        return ask()
-    except Exception as error:
-        return error
 
 
 @functools.cache
@@ -459,9 +400,7 @@ def signatures(paths: list[str]) -> dict[str, tuple[int, ...] | None]:
     return marks
 
 
-def lazy_groups(
-    empty: Sequence[Accumulator], X: Any, piece: Piece, form: Form
-) -> Groups:
+def lazy_groups(fold: Fold, X: Any, piece: Piece) -> Iterator[Group]:
     """Fold the groups of a lazy array by the scheduler of dask that the user has.
 
     Groups are given to it some at a time: what they gather is small, and the values of
@@ -470,20 +409,15 @@ def lazy_groups(
     from dask.base import compute
 
     at_once = max(_LEAST_TOGETHER, _PER_THREAD * _n_threads())
-    tasks = list(_delayed_groups(empty, X, piece, form))
+    tasks = list(_delayed_groups(fold, X, piece))
     for first in range(0, len(tasks), at_once):
         yield from compute(*tasks[first : first + at_once])
 
 
-def _delayed_groups(
-    empty: Sequence[Accumulator], X: Any, piece: Piece, form: Form
-) -> Iterator[Any]:
-    """Where each group ends, and what it gathers: not computed yet."""
+def _delayed_groups(fold: Fold, X: Any, piece: Piece) -> Iterator[Any]:
+    """What each group gathers: not computed yet."""
     from dask.delayed import delayed
 
-    shared = delayed(list(empty), pure=False, traverse=False)
-    formed = delayed(_formed, pure=False)
-    fold = delayed(fold_group, pure=False)
     places, sums = piece.columns
     order = None
     if places is not None:
@@ -492,19 +426,23 @@ def _delayed_groups(
         X = X[:, np.sort(places)]
     if not isinstance(piece.rows, range):
         X = X[piece.rows]
-    chunks = X.rechunk({0: form.size, 1: -1})
+    chunks = X.rechunk({0: fold.size, 1: -1})
     blocks = zip(chunks.to_delayed().ravel(), chunks.chunks[0], strict=True)
+    shared = delayed(fold, pure=False, traverse=False)
+    fold_group = delayed(_fold_group, pure=False)
     start = piece.start
-    while group := list(itertools.islice(blocks, form.together)):
-        values = [formed(block, order, sums, form) for block, _ in group]
-        yield fold(shared, values, start, form.source)
+    while group := list(itertools.islice(blocks, fold.together)):
+        values = [block for block, _ in group]
+        yield fold_group(shared, values, order, sums, start)
         start += sum(n_rows for _, n_rows in group)
 
 
-def _formed(block: Any, order: NDArray[np.intp] | None, sums: Any, form: Form) -> Any:
-    """A block of rising columns as accumulators take it."""
-    block = block if order is None else block[:, order]
-    return form.block(Columns(None, sums).of(block))
+def _fold_group(
+    fold: Fold, blocks: list[Any], order: NDArray[np.intp] | None, sums: Any, start: int
+) -> Group:
+    """Fold a group of blocks with rising columns."""
+    ordered = (block if order is None else block[:, order] for block in blocks)
+    return fold.group(map(Columns(None, sums).of, ordered), start)
 
 
 def _n_threads() -> int:

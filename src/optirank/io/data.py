@@ -11,7 +11,8 @@ anndata ``sparse_dataset``, an array of HDF5 or zarr, a dask array. Names of gen
 - ``summed``: True where it is decided that features of one name are summed;
 - ``store``: how another process opens the same matrix (`optirank.io.reading.Store`);
 - ``matrix``: of a table or a .loom file, whose numbers no AnnData can hold before they
-  are read, what reads them (`optirank.io.stored.StoredMatrix`).
+  are read, what reads them: it has a ``shape`` of samples by genes, and its method
+  ``take_genes`` takes their positions and gives what can be cut into rows.
 
 Features that are left out have False in ``var["optirank_used"]``: the matrix of a file
 is not cut before it is read. Genes of one name are one gene, the sum of its features.
@@ -104,7 +105,7 @@ def make_profiles(
 
     Parameters
     ----------
-    X : samples x features: anything that AnnData takes, or a `StoredMatrix`.
+    X : samples x features: anything that AnnData takes, or ``matrix``, see above.
     obs, var : tables with the names of samples and genes as index.
     source, notes : see above.
     used : mask of the features that are genes in use; None for all.
@@ -119,7 +120,7 @@ def make_profiles(
         )
     known = {**further, "source": source, "notes": list(notes)}
     shape = None
-    if hasattr(X, "reader"):
+    if hasattr(X, "take_genes"):
         known["matrix"] = X
         shape = X.shape
         X = None
@@ -128,15 +129,32 @@ def make_profiles(
     with warnings.catch_warnings():
         # Readers say which names occur twice
         warnings.filterwarnings("ignore", message=".*names are not unique")
-        return anndata.AnnData(
-            X=X, obs=_named(obs), var=_named(var), uns={KEY: known}, shape=shape
+        obs, var = (
+            table.set_axis(table.index.astype(str).rename(None)) for table in (obs, var)
         )
+        return anndata.AnnData(X=X, obs=obs, var=var, uns={KEY: known}, shape=shape)
 
 
-def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """A table whose index is text, and its own."""
-    index = table.index.astype(str)
-    return table.set_axis(index.rename(None), axis=0)
+def changed(
+    adata: AnnData,
+    *,
+    obs: pd.DataFrame | None = None,
+    var: pd.DataFrame | None = None,
+    used: NDArray[np.bool_] | None = None,
+    **known: Any,
+) -> AnnData:
+    """The same values with other annotations, features, a mask of those in use, or
+    other entries of ``uns["optirank"]``.
+    """
+    known = {**about(adata), **known}
+    X = known.pop("matrix", adata.X)
+    return make_profiles(
+        X,
+        annotations_of(adata) if obs is None else obs,
+        features_of(adata) if var is None else var,
+        used=used_features(adata) if used is None else used,
+        **known,
+    )
 
 
 def with_genes(
@@ -149,33 +167,17 @@ def with_genes(
 
     ``used`` is a mask of all features that replaces the one there is.
     """
-    before = used_features(adata)
     all_names = np.array(adata.var_names, dtype=object)
-    all_names[before] = np.array([str(name) for name in names], dtype=object)
-    known = dict(about(adata))
-    known["notes"] = [*known["notes"], *notes]
-    known.pop("summed", None)  # other names may be there twice
-    X = known.pop("matrix", adata.X)
-    return make_profiles(
-        X,
-        annotations_of(adata),
-        features_of(adata).set_axis(all_names),
-        used=before if used is None else used,
-        **known,
-    )
+    all_names[used_features(adata)] = [str(name) for name in names]
+    var = features_of(adata).set_axis(all_names)
+    notes = [*about(adata)["notes"], *notes]
+    # Other names may be there twice
+    return changed(adata, var=var, used=used, notes=notes, summed=False)
 
 
 def with_annotations(adata: AnnData, **columns: Any) -> AnnData:
     """The same values with further columns of annotations."""
-    known = dict(about(adata))
-    X = known.pop("matrix", adata.X)
-    return make_profiles(
-        X,
-        annotations_of(adata).assign(**columns),
-        features_of(adata),
-        used=used_features(adata),
-        **known,
-    )
+    return changed(adata, obs=annotations_of(adata).assign(**columns))
 
 
 def about(adata: AnnData) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""Which features of data are genes, and what these are called."""
+"""Which features of data are genes, what these are called, and which of the matrices
+of an AnnData has those of a model.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +15,7 @@ from optirank.io.data import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 GENE_EXPRESSION = "Gene Expression"  # the features of 10x that are genes
 _FEATURE_TYPES = ("feature_types", "feature_type")
@@ -21,67 +25,135 @@ _CONTROL = re.compile(
     r"BLANK[_-]|Blank[_-]|NegPrb|Negative[0-9]|SystemControl|FalseCode|"
     r"Intergenic_Region_"
 )
+# ESR1|2099 of TCGA's RSEM files; ?|100130426 has no symbol
+_WITH_NUMBER = re.compile(r"([^|\s]+)\|(\d+)")
+_GENOMES = "hg18|hg19|hg38|GRCh37|GRCh38|mm9|mm10|mm39|GRCm38|GRCm39"
+# ESR1_hg38, or hg38_ESR1 as Cell Ranger writes it; several _ where it has more genomes
+_WITH_GENOME = re.compile(
+    rf"(?P<first>{_GENOMES})_+(?P<gene>.+)|(?P<symbol>.+)_(?P<last>{_GENOMES})",
+    re.IGNORECASE,
+)
+_ENOUGH = 0.9  # share of the known genes above which X is used as it is
 
 
-def gene_names_of(
-    var: pd.DataFrame, gene_column: str | None, source: object
-) -> np.ndarray:
-    """Names of the genes: the index or a column of ``var``."""
+def named_features(
+    var: pd.DataFrame, gene_column: str | None, source: object, *, plain: bool = True
+) -> tuple[pd.DataFrame, NDArray[np.bool_] | None, list[str]]:
+    """The features of data by the names of their genes, a mask of those that are genes
+    (None: all are), and notes on what was changed and on the others.
+
+    Parameters
+    ----------
+    var : what is known of the features.
+    gene_column : the column with the names; None for the index.
+    source : where they come from, for messages.
+    plain : whether names of the index are read without what is more than the gene.
+    """
     if gene_column is not None and gene_column not in var.columns:
         raise DataError(
             f"{source} has no gene column {gene_column!r}: there are "
             f"{some(var.columns, 20)}; without one the index of var is used"
         )
-    names = var.index.to_series() if gene_column is None else var[gene_column]
-    if bool(np.any(names.isna())):
-        what = counted(int(names.isna().sum()), "gene has", "genes have")
+    column = var.index.to_series() if gene_column is None else var[gene_column]
+    if bool(np.any(column.isna())):
+        what = counted(int(column.isna().sum()), "gene has", "genes have")
         raise DataError(
             f"{source}: {what} no {gene_column!r}: fill them in, or choose another "
             "gene column"
         )
-    # Blanks around names nobody sees, and no other data have them
-    return np.array([name.strip() or name for name in names.astype(str)], dtype=object)
+    names, notes = stripped(column), []
+    if gene_column is None and plain:
+        names, notes = plain_gene_names(names)
+    used, left_out = _genes_among(names, var)
+    var = var.drop(columns=gene_column or []).set_axis(names)
+    return var, used, [*notes, *left_out]
 
 
-def genes_among(
-    names: np.ndarray, var: pd.DataFrame | None
-) -> tuple[np.ndarray | None, list[str]]:
-    """Positions of the features that are genes (None: all are), and notes on the
-    others.
+def stripped(names: Iterable[object]) -> np.ndarray:
+    """Names without blanks around them, which nobody sees and no other data have."""
+    texts = [str(name) for name in names]
+    return np.array([text.strip() or text for text in texts], dtype=object)
+
+
+def _genes_among(
+    names: np.ndarray, var: pd.DataFrame
+) -> tuple[NDArray[np.bool_] | None, list[str]]:
+    """A mask of the features that are genes (None: all are), and notes on the others.
 
     Proteins and other features that are no genes are told by their ``feature_types``,
     control probes by their names. Where no gene would be left, all features stay.
     """
-    kept = np.ones(len(names), dtype=bool)
+    used = np.ones(len(names), dtype=bool)
     notes = []
-    types = _feature_types(var)
-    if types is not None and (types == GENE_EXPRESSION).any():
+    column = next((name for name in _FEATURE_TYPES if name in var.columns), None)
+    if column is not None:
+        types = var[column].astype(str).to_numpy(dtype=object)
         others = types != GENE_EXPRESSION
-        if others.any():
+        if others.any() and not others.all():
             kinds = sorted(set(types[others]))
             notes.append(
                 f"{int(others.sum())} features are left out, they are no genes: "
                 f"{some(kinds)}"
             )
-        kept &= ~others
+            used = ~others
     control = np.array([_CONTROL.match(str(name)) is not None for name in names], bool)
-    control &= kept
+    control &= used
     if control.any():
         notes.append(
             f"{int(control.sum())} control probes are left out: "
             f"{some(names[control], 3)}"
         )
-    kept &= ~control
-    if kept.all() or not kept.any():
-        return None, []
-    return np.flatnonzero(kept), notes
+    used &= ~control
+    return (used, notes) if notes and used.any() else (None, [])
 
 
-def _feature_types(var: pd.DataFrame | None) -> np.ndarray | None:
-    column = next(
-        (name for name in _FEATURE_TYPES if var is not None and name in var.columns),
-        None,
-    )
-    if var is None or column is None:
+def plain_gene_names(names: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """The names without Entrez numbers and without the genome, and what was changed.
+
+    They are changed where all names carry a number, or all carry the same genome: names
+    of two genomes, as in mixtures of species, stay as they are.
+    """
+    without = "their Entrez numbers"
+    found = [_WITH_NUMBER.fullmatch(str(name)) for name in names]
+    if found and all(found):
+        pairs = [match.groups() for match in found if match]
+        plain = [entrez if symbol == "?" else symbol for symbol, entrez in pairs]
+    else:
+        found = [_WITH_GENOME.fullmatch(str(name)) for name in names]
+        genomes = {
+            (match["first"] or match["last"]).casefold() for match in found if match
+        }
+        if not all(found) or len(genomes) != 1:
+            return names, []
+        plain = [match["gene"] or match["symbol"] for match in found if match]
+        without = f"the genome ({genomes.pop()})"
+    note = f"gene names are read without {without}: {some(names, 2)}"
+    return np.array(plain, dtype=object), [note]
+
+
+def raw_note(
+    known_genes: Iterable[str], genes: Iterable[str], raw_genes: Iterable[str] | None
+) -> str | None:
+    """Why raw is to be read instead of X, or None where X is.
+
+    Asked where the user named neither a layer nor ``use_raw``. After scanpy's usual
+    steps X has the variable genes alone, often scaled, and raw has all. raw is used if
+    X lacks a tenth of the known genes or more, and raw has half of these at least.
+
+    Parameters
+    ----------
+    known_genes : the genes of the model (of all its panels).
+    genes, raw_genes : those of X and of raw; None where there is no raw.
+    """
+    known = {name.casefold() for name in known_genes}
+    if not known or raw_genes is None:
         return None
-    return var[column].astype(str).to_numpy(dtype=object)
+    in_x = len(known.intersection(str(name).casefold() for name in genes))
+    in_raw = len(known.intersection(str(name).casefold() for name in raw_genes))
+    lacking = len(known) - in_x
+    if in_x > _ENOUGH * len(known) or in_raw - in_x < lacking / 2:
+        return None
+    return (
+        f"raw is read: X has {in_x} of the {len(known)} genes of the model, raw has "
+        f"{in_raw}"
+    )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.data import DataError, make_profiles, readable
-from optirank.io.formats import Format, check_sizes, open_hdf5
+from optirank.io.formats import Format, check_matrix, check_sizes, layer_of, open_hdf5
 from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -47,17 +47,8 @@ def _anndata_of(file: Any, path: Path, options: ReadOptions) -> AnnData:
         )
     matrix = file["matrix"]
     if options.layer is not None:
-        layers = file.get("layers", {})
-        if options.layer not in layers:
-            raise DataError(
-                f"{path} has no layer {options.layer!r}: there are {some(list(layers))}"
-            )
-        matrix = layers[options.layer]
-    if len(matrix.shape) != 2 or np.dtype(matrix.dtype).kind not in "fiub":
-        raise DataError(
-            f"{path}: its matrix has shape {tuple(matrix.shape)} and type "
-            f"{matrix.dtype}; it should be a matrix of numbers"
-        )
+        matrix = layer_of(file, options.layer, path)
+    check_matrix(matrix, path, "its matrix")
     n_genes, n_cells = matrix.shape
     var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)
     obs = _attributes(file["col_attrs"], _CELLS, int(n_cells), path)
@@ -78,19 +69,19 @@ class GenesBySamples:
         n_genes, n_samples = self.values.shape
         return n_samples, n_genes
 
-    def reader(self, columns: np.ndarray | None) -> GenesBySamples:
-        """Choose genes."""
+    def take_genes(self, columns: np.ndarray | None) -> GenesBySamples:
+        """Choose genes (None: all)."""
         return GenesBySamples(self.values, columns)
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        """Return these samples; few genes are read alone."""
+    def __getitem__(self, samples: slice) -> np.ndarray:
+        """These samples; few genes are read alone."""
         if self.columns is None:
-            return np.ascontiguousarray(self.values[:, start:stop].T)
+            return self.values[:, samples].T
         if len(self.columns) > _MANY * self.values.shape[0]:
-            return np.ascontiguousarray(self.values[:, start:stop][self.columns].T)
-        genes = [self.values[int(gene), start:stop] for gene in self.columns]
+            return self.values[:, samples][self.columns].T
+        genes = [self.values[int(gene), samples] for gene in self.columns]
         if not genes:
-            return np.zeros((stop - start, 0), dtype=self.values.dtype)
+            return np.zeros((samples.stop - samples.start, 0), self.values.dtype)
         return np.stack(genes, axis=1)
 
 

@@ -1,4 +1,5 @@
-"""Profiles of objects in memory or lazy: AnnData, SpatialData, MuData, data frames.
+"""Profiles of objects in memory or lazy: AnnData, SpatialData, MuData, data frames;
+and several data sets that are used as one, over the genes that all of them have.
 
 Packages are recognised by the attributes of their objects and never imported.
 """
@@ -7,31 +8,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
 from optirank.io.anndata_files import choose_table
+from optirank.io.blocks import is_dask, unique_genes
 from optirank.io.data import (
     DataError,
     MissingExtraError,
-    about,
+    annotations_of,
+    changed,
+    gene_names,
     make_profiles,
+    source_of,
+    used_names,
     with_annotations,
 )
-from optirank.io.features import gene_names_of, genes_among
-from optirank.io.gene_choice import raw_note
-from optirank.io.gene_spelling import plain_gene_names
-from optirank.io.joining import FILE_COLUMN, join
-from optirank.io.stored import is_dask
+from optirank.io.features import named_features, raw_note
+from optirank.io.homologs import in_names_of
 from optirank.io.table_checks import repeated_samples
 
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
-    from numpy.typing import NDArray
 
+FILE_COLUMN = "file"  # says which of several sources a sample is from
 _LABELS = "label"  # the column of labels that were given apart from the data
 
 
@@ -124,18 +128,7 @@ def profiles_of(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
             f"DataFrame, not from a {type(adata).__name__}"
         )
-    note = None
-    if layer is None and not use_raw and gene_column is None:
-        raw = getattr(adata, "raw", None)
-        note = raw_note(
-            known_genes, adata.var_names, None if raw is None else raw.var_names
-        )
-    raw_is_read = use_raw or note is not None
-    profiles = _profiles_of_anndata(adata, layer, gene_column, raw_is_read)
-    if note is not None:
-        notes = about(profiles)["notes"]
-        about(profiles)["notes"] = [note, *notes]
-    return profiles
+    return _profiles_of_anndata(adata, layer, gene_column, use_raw, known_genes)
 
 
 def labelled_profiles(
@@ -192,51 +185,45 @@ def _with_labels(adata: AnnData, labels: Any) -> AnnData:
 
 
 def _profiles_of_anndata(
-    adata: Any, layer: str | None, gene_column: str | None, use_raw: bool
+    adata: Any,
+    layer: str | None,
+    gene_column: str | None,
+    use_raw: bool,
+    known_genes: Sequence[str],
 ) -> AnnData:
-    raw = getattr(adata, "raw", None)
-    source = "adata"
+    raw: Any = getattr(adata, "raw", None)
+    notes = []
+    if use_raw and layer is not None:
+        raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
+    if use_raw and raw is None:
+        raise ValueError(
+            "use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer"
+        )
+    if raw is not None and layer is None and gene_column is None and not use_raw:
+        note = raw_note(known_genes, adata.var_names, raw.var_names)
+        use_raw = note is not None
+        notes = [note] if note else []
+    part: Any = raw if use_raw else adata
+    matrix = part.X if use_raw else _layer_of(adata, layer)
     beside = {}
-    if use_raw:
-        if layer is not None:
-            raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
-        if raw is None:
-            raise ValueError(
-                "use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer"
-            )
-        matrix = raw.X
-        var = _frame_in_memory(raw.var)
-        source = "adata.raw"
-    else:
-        matrix = _layer_of(adata, layer)
-        var = _frame_in_memory(adata.var)
-        if raw is not None:
-            beside["raw_genes"] = np.array(
-                [str(name) for name in raw.var_names], object
-            )
+    if raw is not None and not use_raw:
+        beside["raw_genes"] = np.array([str(name) for name in raw.var_names], object)
     if is_dask(matrix) and np.isnan(matrix.shape).any():
         raise ValueError(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
-    names = gene_names_of(var, gene_column, source)
-    spelling: list[str] = []
-    if gene_column is None:
-        names, spelling = plain_gene_names(names)
-    kept, notes = genes_among(names, var)
+    source = "adata.raw" if use_raw else "adata"
+    var, used, named = named_features(_frame_in_memory(part.var), gene_column, source)
     return make_profiles(
         matrix,
         _frame_in_memory(adata.obs),
-        var.drop(columns=gene_column or []).set_axis(names),
+        var,
         source,
-        notes=[*spelling, *notes, *repeated_samples(adata.obs_names)],
-        used=_mask(kept, len(names)),
+        notes=[*notes, *named, *repeated_samples(adata.obs_names)],
+        used=used,
         **beside,
     )
-
-
-def _mask(kept: NDArray | None, count: int) -> NDArray[np.bool_] | None:
-    return None if kept is None else np.isin(np.arange(count), kept)
 
 
 def _layer_of(adata: Any, layer: str | None) -> Any:
@@ -265,6 +252,8 @@ def _frame_in_memory(frame: Any) -> pd.DataFrame:
 
 def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
     """Samples x genes of a data frame; columns of text are annotations."""
+    import pandas as pd
+
     frame = data
     if getattr(data, "ndim", 2) == 1:
         frame = data.to_frame("sample" if data.name is None else data.name).T
@@ -289,17 +278,63 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
             "the data frame has no column of numbers: it should hold samples x genes"
         )
     expression = frame.loc[:, ~described]
-    stripped = [str(name).strip() or str(name) for name in expression.columns]
-    names = np.array(stripped, dtype=object)
     values = expression.to_numpy()
     if values.dtype.kind not in "iuf":  # of mixed kinds, such as flags among numbers
         values = values.astype(float)
-    kept, notes = genes_among(names, None)
+    var = pd.DataFrame(index=expression.columns.astype(str))
+    var, used, notes = named_features(var, None, "the data frame", plain=False)
     return make_profiles(
         values,
         frame.loc[:, described],
-        expression.iloc[:0].T.iloc[:, :0].set_axis(names),
+        var,
         "the data frame",
         notes=[*notes, *repeated_samples(frame.index)],
-        used=_mask(kept, len(names)),
+        used=used,
     )
+
+
+def join(
+    parts: Sequence[AnnData],
+    names: Sequence[str] | None = None,
+    column: str = FILE_COLUMN,
+) -> list[AnnData]:
+    """Data sets whose genes have the names of those of the first, each once.
+
+    Genes that share a name within one set are merged (`unique_genes`), and sets whose
+    genes have names of another kind are translated (`in_names_of`). ``obs`` gets a
+    column that names the source of a sample. What looks at all of them, such as
+    `gene_names` and `run_pass`, takes the list.
+
+    Parameters
+    ----------
+    parts : the sets, in order.
+    names : what the column says of each; by default the names of their files.
+    column : the name of that column.
+    """
+    sources = _names_of(parts) if names is None else [str(n) for n in names]
+    if len(set(sources)) < len(parts):
+        raise DataError(
+            f"{len(parts)} sources are called {some(sources)}: give each a name of its "
+            "own"
+        )
+    first = unique_genes(parts[0])
+    panel = dict.fromkeys(used_names(first))
+    # Such as Ensembl ids beside symbols
+    translated = [first, *(in_names_of(part, panel) for part in parts[1:])]
+    named = [
+        changed(part, obs=annotations_of(part).assign(**{column: name}), name=name)
+        for part, name in zip(translated, sources, strict=True)
+    ]
+    gene_names(named)  # refuses sets that share none
+    return named
+
+
+def _names_of(parts: Sequence[AnnData]) -> list[str]:
+    """Short names of the sources, that differ where they can."""
+    sources = [source_of(part) for part in parts]
+    names = [Path(source).stem for source in sources]
+    if len(set(names)) < len(names):
+        names = sources
+    if len(set(names)) < len(names):
+        names = [f"{name} {k + 1}" for k, name in enumerate(names)]
+    return names

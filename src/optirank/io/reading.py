@@ -1,4 +1,5 @@
-"""Read expression data from files: AnnData (.h5ad, .zarr), 10x, .loom and tables.
+"""Read expression data from files: AnnData (.h5ad, .zarr), 10x, .loom and tables, and
+write them as .h5ad and .csv.
 
 A file format is one `Format`, an entry of `FORMATS`.
 """
@@ -9,12 +10,15 @@ import contextlib
 import errno
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from optirank._util.arrays import as_dense
+from optirank._util.files import replacing
 from optirank._util.flags import flagged_fields
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
@@ -25,6 +29,7 @@ from optirank.io.data import (
     DataError,
     about,
     annotations_of,
+    changed,
     check_column,
     duplicates,
     features_of,
@@ -37,59 +42,28 @@ from optirank.io.data import (
     used_features,
     used_names,
 )
-from optirank.io.features import gene_names_of, genes_among
+from optirank.io.features import named_features
 from optirank.io.formats import Format
-from optirank.io.gene_spelling import plain_gene_names
 from optirank.io.loom import LOOM
-from optirank.io.objects import check_anndata as check_anndata
-from optirank.io.objects import profiles_of as profiles_of
 from optirank.io.options import ReadOptions
 from optirank.io.runs import signature
 from optirank.io.table_checks import repeated_samples
-from optirank.io.tables import TableOptions
+from optirank.io.tables import PARQUET, TABLE
 from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
-from optirank.io.writing import write_h5ad as write_h5ad
-from optirank.io.writing import write_table as write_table
 
 if TYPE_CHECKING:
     from anndata import AnnData
 
 logger = logging.getLogger("optirank.datasets")
 
+_EXACT = 2**53  # whole numbers up to here are exact in double precision
 
-@contextlib.contextmanager
-def _open_table(path: Path, options: ReadOptions) -> Iterator[AnnData]:
-    import pandas as pd
-
-    beside = list(options.annotations)
-    label = options.label
-    in_table = options.genes_in == "columns" and options.samples is None
-    if label and in_table and label not in beside:
-        beside.append(label)
-    matrix, names, obs = tables.read_table(
-        path,
-        TableOptions(
-            genes_in=options.genes_in,
-            annotations=beside,
-            gene_column=options.gene_column,
-            drop_missing=options.drop_missing,
-            any_scale=options.any_scale,
-            invert=options.invert,
-            known_genes=options.known_genes,
-        ),
-    )
-    var = pd.DataFrame(index=pd.Index(names, dtype=object))
-    yield make_profiles(matrix, obs, var, str(path))
-
-
-_TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing", "any_scale", "invert")
-TABLE = Format("table", tables.SUFFIXES, _open_table, _TABLE_OPTIONS)
-PARQUET = Format("parquet", (".parquet",), _open_table, _TABLE_OPTIONS)
 
 FORMATS: dict[str, Format] = {
     known.name: known
     for known in (H5AD, ZARR, TENX_H5, TENX_FOLDER, LOOM, TABLE, PARQUET)
 }
+_TABLES = (TABLE.name, PARQUET.name)
 _R_OBJECT = "in R: library(zellkonverter); writeH5AD(OBJECT, {new!r})"
 _EXCEL = (
     "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)"
@@ -171,8 +145,14 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
     Options are those of `read_expression`.
     """
     path = check_path(path)
-    asked = _read_options(options)
-    kind = _kind_of(path, asked.format)
+    for name in ("annotations", "known_genes"):
+        options[name] = tuple(options.get(name) or ())
+    if options.get("samples") is not None:
+        options["samples"] = str(check_path(options["samples"]))
+    asked = ReadOptions(**options)
+    kind = asked.format or guess_format(path)
+    if kind not in FORMATS:
+        raise DataError(f"format {kind!r}: use one of {some(FORMATS)}")
     _check_options(path, FORMATS[kind], asked)
     with FORMATS[kind].open(path, asked) as stored:
         store = Store(str(path), kind, asked, signature(path))
@@ -197,25 +177,6 @@ def open_matrix(store: Store, stack: contextlib.ExitStack) -> Any:
     return matrix_of(stack.enter_context(chosen.open(path, store.options)))
 
 
-def _read_options(given: Mapping[str, Any]) -> ReadOptions:
-    """The options of reading, with sequences that cannot change and a file
-    that exists.
-    """
-    values = dict(given)
-    for name in ("annotations", "known_genes"):
-        values[name] = tuple(values.get(name) or ())
-    if values.get("samples") is not None:
-        values["samples"] = str(check_path(values["samples"]))
-    return ReadOptions(**values)
-
-
-def _kind_of(path: Path, format: str | None) -> str:
-    kind = format or guess_format(path)
-    if kind not in FORMATS:
-        raise DataError(f"format {format!r}: use one of {some(FORMATS)}")
-    return kind
-
-
 def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
     """Refuse options that the format does not have."""
     for option in flagged_fields(ReadOptions):
@@ -232,16 +193,13 @@ def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
 def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     """What a file holds, with the genes and the annotations that are asked for."""
     path, options = Path(store.path), store.options
-    is_one_table = store.format in (TABLE.name, PARQUET.name)
+    is_one_table = store.format in _TABLES
     gene_column = None if is_one_table else options.gene_column
-    spelling: list[str] = []
-    obs, var = annotations_of(stored), features_of(stored)
+    obs = annotations_of(stored)
     with readable(path):
-        names = gene_names_of(var, gene_column, path)
-        if gene_column is None and not is_one_table:
-            names, spelling = plain_gene_names(names)
-        kept, notes = genes_among(names, var)
-    notes = [*about(stored)["notes"], *obs.attrs.get("notes", ()), *spelling, *notes]
+        var, used, notes = named_features(
+            features_of(stored), gene_column, path, plain=not is_one_table
+        )
     if not is_one_table:  # whose reader says it
         notes += repeated_samples(stored.obs_names)
     if options.samples is not None:
@@ -254,7 +212,7 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
             )
     if options.label is not None:
         check_column(obs, options.label, str(path))
-    repeated = duplicates(names if kept is None else names[kept])
+    repeated = duplicates(var.index if used is None else var.index[used])
     if repeated:
         logger.warning(
             "%s: %s more than once: %s",
@@ -262,12 +220,11 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
             counted(len(repeated), "gene name occurs", "gene names occur"),
             some(repeated),
         )
-    known = dict(about(stored))
-    X = known.pop("matrix", stored.X)
-    known |= {"source": valid_text(path), "store": store, "notes": notes}
-    var = var.drop(columns=gene_column or []).set_axis(names)
-    used = None if kept is None else np.isin(np.arange(len(names)), kept)
-    return make_profiles(X, obs, var, used=used, **known)
+    notes = [*about(stored)["notes"], *notes]
+    source = valid_text(path)
+    return changed(
+        stored, obs=obs, var=var, used=used, source=source, store=store, notes=notes
+    )
 
 
 @contextlib.contextmanager
@@ -344,7 +301,7 @@ def is_table(path: Path, format: str | None = None) -> bool:
     """Whether a file is there and is a table, so that ``genes_in`` must be said."""
     if not path.exists():
         return False
-    return (format or guess_format(path)) in (TABLE.name, PARQUET.name)
+    return (format or guess_format(path)) in _TABLES
 
 
 def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
@@ -353,3 +310,47 @@ def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
         return tables.read_gene_names(path, genes_in)
     with open_file(path) as opened:
         return [str(name) for name in used_names(opened)]
+
+
+def write_h5ad(
+    data: AnnData, path: str | Path, source: dict[str, str] | None = None
+) -> Path:
+    """Write values, names and annotations as a gzipped .h5ad file, whole or not at all.
+
+    ``source`` goes to ``uns``.
+    """
+    import anndata
+
+    obs = annotations_of(data).copy()
+    for column in obs.columns:
+        if obs[column].dtype == object:
+            obs[column] = obs[column].astype("category")
+    uns = {"source": source} if source else None
+    with warnings.catch_warnings(), replacing(path) as temporary:
+        warnings.filterwarnings("ignore", message=".*names are not unique")
+        whole = anndata.AnnData(
+            data.X, obs=obs, var=features_of(data).iloc[:, :0], uns=uns
+        )
+        whole.write_h5ad(temporary, compression="gzip")
+    return Path(path)
+
+
+def write_table(data: AnnData, path: str | Path) -> Path:
+    """Write a CSV table (.csv, .csv.gz): samples as lines with their annotations."""
+    import pandas as pd
+
+    values = as_dense(data.X)
+    if _are_whole(values):
+        values = values.astype(np.int64)  # 3, not 3.0
+    frame = pd.DataFrame(values, index=data.obs_names, columns=data.var_names)
+    frame = pd.concat([annotations_of(data), frame], axis=1)
+    packed = "gzip" if Path(path).suffix.lower() == ".gz" else None
+    with replacing(path) as temporary:
+        frame.to_csv(temporary, index_label="sample", compression=packed)
+    return Path(path)
+
+
+def _are_whole(values: np.ndarray) -> bool:
+    if not values.size or np.abs(values).max() >= _EXACT:
+        return False
+    return bool((values == np.rint(values)).all())

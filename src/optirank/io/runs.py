@@ -26,7 +26,8 @@ from optirank._util.files import replacing, write_text
 from optirank.io.data import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from optirank._util.passes import Accumulator
+    from optirank.io.passes import Gathered, Group
 
 _RUN = "run.json"
 
@@ -152,8 +153,11 @@ class Parts:
         own._prefix = f"{number:04}-"
         return own
 
-    def load(self, number: int) -> list[dict[str, NDArray]] | None:
-        """The results of a task, one per block; None where they are not there."""
+    def load(self, number: int, empty: Sequence[Accumulator]) -> list[Group] | None:
+        """What a task gave for each group; None where it is not there.
+
+        What is a list, a number or a text is seen from the empty accumulators.
+        """
         if self._path(number).stem not in self.stored:
             return None
         try:
@@ -161,19 +165,28 @@ class Parts:
                 arrays = {name: file[name] for name in file.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):
             return None  # damaged: it is done again
-        blocks: dict[str, dict[str, NDArray]] = {}
+        gathered: list[Gathered] = [[{} for _ in empty] for _ in arrays["stops"]]
         for key, array in arrays.items():
-            block, _, name = key.partition(".")
-            blocks.setdefault(block, {})[name] = array
-        return [blocks[block] for block in sorted(blocks)]
+            if key == "stops":
+                continue
+            group, place, name, _ = key.split(".")
+            values = gathered[int(group)][int(place)]
+            entry = array if array.ndim else array.item()
+            if isinstance(vars(empty[int(place)])[name], list):
+                values.setdefault(name, []).append(entry)
+            else:
+                values[name] = entry
+        return list(zip(arrays["stops"].tolist(), gathered, strict=True))
 
-    def save(self, number: int, results: list[dict[str, NDArray]]) -> None:
-        """Write the results of a task."""
-        arrays = {
-            f"{block:04}.{name}": array
-            for block, result in enumerate(results)
-            for name, array in result.items()
-        }
+    def save(self, number: int, groups: list[Group]) -> None:
+        """Write what a task gave for each group."""
+        arrays = {"stops": np.array([stop for stop, _ in groups])}
+        for group, (_, gathered) in enumerate(groups):
+            for place, values in enumerate(gathered):
+                for name, value in values.items():
+                    entries = value if isinstance(value, list) else [value]
+                    for k, entry in enumerate(entries):
+                        arrays[f"{group}.{place}.{name}.{k}"] = np.asarray(entry)
         with replacing(self._path(number)) as temporary, open(temporary, "xb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 

@@ -20,6 +20,8 @@ from optirank.io.data import DataError, duplicates
 if TYPE_CHECKING:
     import pandas as pd
 
+    from optirank.io.table_files import Table
+
 logger = logging.getLogger("optirank.datasets")
 
 _MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
@@ -50,19 +52,13 @@ _FEWEST_CYCLES = 5.0  # no gene is detected earlier by qPCR
 
 
 def numbers_of(
-    frame: pd.DataFrame,
-    columns: list[int],
-    header: list[str],
-    path: Path,
-    *,
-    decimal: str = ".",
-    cycles: bool = False,
+    frame: pd.DataFrame, columns: list[int], table: Table, *, cycles: bool = False
 ) -> np.ndarray:
     """The columns as numbers, NaN where a value is missing; words are refused.
 
-    ``frame`` has the names of the lines in column 0; its columns are positions in
-    ``header``. Columns that a missing value has left as text are written with
-    ``decimal``. With ``cycles`` the values are Ct of qPCR, where "Undetermined" is
+    ``frame`` has the names of the lines in column 0; its columns are positions in the
+    header. Columns that a missing value has left as text are written with the table's
+    decimal mark. With ``cycles`` the values are Ct of qPCR, where "Undetermined" is
     infinite.
     """
     import pandas as pd
@@ -74,12 +70,11 @@ def numbers_of(
         text = frame[k].astype(str).str.strip()
         if cycles:
             text = text.where(~text.str.lower().isin(_UNDETECTED), "inf")
-        if decimal != ".":
-            text = text.str.replace(decimal, ".", regex=False)
+        text = text.str.replace(table.decimal, ".", regex=False)
         is_number = pd.Series(pd.to_numeric(text, errors="coerce")).notna()
         wrong = ~(is_number | text.str.lower().isin(_MISSING)).to_numpy()
         if wrong.any():
-            _refuse_words(frame, k, wrong, header, path)
+            _refuse_words(frame, k, wrong, table)
         # Not pandas' numbers, whose last bit may differ from those of other columns
         parsed[k] = text.where(is_number, "nan").astype(float)
     if not parsed:
@@ -89,7 +84,7 @@ def numbers_of(
 
 
 def _refuse_words(
-    frame: pd.DataFrame, column: int, wrong: np.ndarray, header: list[str], path: Path
+    frame: pd.DataFrame, column: int, wrong: np.ndarray, table: Table
 ) -> None:
     row = int(np.flatnonzero(wrong)[0])
     remedy = "correct it"
@@ -100,9 +95,9 @@ def _refuse_words(
     elif wrong.all():
         remedy = "if that column describes the lines, name it (annotations=)"
     raise DataError(
-        f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), "
-        f"column {header[column]!r} holds {frame[column].iloc[row]!r}, which is not a "
-        f"number: {remedy}"
+        f"{table.path}: line {frame[0].iloc[row]!r} (number {row + 1} below the "
+        f"header), column {table.header[column]!r} holds {frame[column].iloc[row]!r}, "
+        f"which is not a number: {remedy}"
     )
 
 
@@ -173,11 +168,21 @@ def refuse_missing(
     )
 
 
+@functools.cache  # a file that is read again says it once
+def _warn_once(message: str, *values: object) -> None:
+    logger.warning(message, *values)
+
+
 def warn_of_dates(genes: Iterable[str], path: Path) -> None:
     """Warn of gene names that a spreadsheet turned into dates."""
-    dates = tuple(name for name in genes if _DATE.fullmatch(str(name)))
+    dates = [name for name in genes if _DATE.fullmatch(str(name))]
     if dates:
-        _warn_of_dates(dates, path)
+        _warn_once(
+            "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar "
+            "was MARCH1, 2-Sep was SEPT2): restore them, or they match no other data",
+            path,
+            some(dates),
+        )
 
 
 def warn_of_probes(
@@ -188,31 +193,15 @@ def warn_of_probes(
     if 2 * sum(found) <= len(found) or len(found) < _MANY:
         return
     if set(known).isdisjoint(genes):
-        _warn_of_probes(tuple(map(str, genes[:3])), path, platform)
-
-
-@functools.cache  # as above
-def _warn_of_probes(probes: tuple[str, ...], path: Path, platform: str) -> None:
-    logger.warning(
-        "%s: %s are probes of an array and no genes: they match only data of the same "
-        "array; for genes, give a table of two columns, probe and symbol, made from "
-        "the platform's table%s (homologs=)",
-        path,
-        some(probes),
-        f" (https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc={platform})"
-        if platform
-        else "",
-    )
-
-
-@functools.cache  # a file that is read again says it once
-def _warn_of_dates(dates: tuple[str, ...], path: Path) -> None:
-    logger.warning(
-        "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar was "
-        "MARCH1, 2-Sep was SEPT2): restore them, or they match no other data",
-        path,
-        some(dates),
-    )
+        page = "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc="
+        _warn_once(
+            "%s: %s are probes of an array and no genes: they match only data of the "
+            "same array; for genes, give a table of two columns, probe and symbol, "
+            "made from the platform's table%s (homologs=)",
+            path,
+            some(genes[:3]),
+            f" ({page}{platform})" if platform else "",
+        )
 
 
 def refuse_clinical(
@@ -220,7 +209,7 @@ def refuse_clinical(
     genes: np.ndarray,
     known: Iterable[str],
     path: Path,
-    genes_in: str,
+    in_rows: bool,
 ) -> None:
     """Refuse columns that look like clinical data among genes: by their name or scale.
 
@@ -236,9 +225,9 @@ def refuse_clinical(
     names = [name for name in names if name.casefold() not in spared]
     if not names:
         return
-    where = "columns" if genes_in == "columns" else "lines"
+    where = "lines" if in_rows else "columns"
     remedy = f"name them as annotations (annotations={names[:3]!r})"
-    if genes_in == "rows":
+    if in_rows:
         remedy = "remove these lines"
     raise DataError(
         f"{path}: the {where} {some(names)} look like clinical data among the genes "
@@ -252,18 +241,13 @@ def warn_of_cycles(values: np.ndarray, path: Path) -> None:
     if value_scale(values) != "log" or values.min() < _FEWEST_CYCLES:
         return
     if np.median(values) > _HIGHEST_MEDIAN:
-        _warn_of_cycles(path)
-
-
-@functools.cache  # as above
-def _warn_of_cycles(path: Path) -> None:
-    logger.warning(
-        "%s: half of the values are above %g and none above 50, as those of Ct (qPCR), "
-        "of which less is more: labels would be reversed; if they are, say so "
-        "(invert=)",
-        path,
-        _HIGHEST_MEDIAN,
-    )
+        _warn_once(
+            "%s: half of the values are above %g and none above 50, as those of Ct "
+            "(qPCR), of which less is more: labels would be reversed; if they are, say "
+            "so (invert=)",
+            path,
+            _HIGHEST_MEDIAN,
+        )
 
 
 def _unlike_the_others(values: np.ndarray) -> set[int]:

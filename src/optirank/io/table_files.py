@@ -12,11 +12,10 @@ import gzip
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,27 +29,6 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 _WINDOWS = "optirank.windows"  # how bytes that are no UTF-8 are read
 # Columns up to which all are parsed at once: beyond, pandas takes long for each column
 _WIDE = 20_000
-
-
-class Table(Protocol):
-    """A table of a file: the names of its columns, and some of these when asked for."""
-
-    path: Path
-    decimal: str  # between the whole and the rest of a number
-
-    @property
-    def header(self) -> list[str]:
-        """Names of the columns; the first is that of the names of the lines."""
-        ...
-
-    @property
-    def layout(self) -> Layout:
-        """What the file says about itself."""
-        ...
-
-    def read(self, columns: Sequence[int]) -> pd.DataFrame:
-        """Some columns, by their positions in the header; column 0 as text."""
-        ...
 
 
 def open_text(path: Path) -> IO[str]:
@@ -85,27 +63,49 @@ def separator(path: Path) -> str:
         return separator_of(file.readline(), path)
 
 
-@dataclass
-class TextTable:
-    """A table of text; its first column holds the names of the lines."""
+class Table:
+    """A table of a file: the names of its columns, and some of these when asked for.
 
-    path: Path
-    layout: Layout
-    decimal: str = "."
-    as_text: bool = False
+    Attributes
+    ----------
+    path : the file.
+    layout : what the file says about itself.
+    decimal : what stands between the whole and the rest of a number.
+    """
 
-    @classmethod
-    def open(cls, path: Path, *, as_text: bool = False) -> TextTable:
-        """Read the header. ``as_text``: values are words, and one column is enough."""
+    decimal = "."
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self.path = path
+        self.layout = layout
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns; the first is that of the names of the lines."""
+        return self.layout.header
+
+    def read(self, columns: Sequence[int]) -> pd.DataFrame:
+        """Some columns, by their positions in the header; column 0 as text."""
+        raise NotImplementedError
+
+
+class TextTable(Table):
+    """A table of text; its first column holds the names of the lines.
+
+    ``as_text``: values are words, and one column is enough.
+    """
+
+    def __init__(self, path: Path, *, as_text: bool = False) -> None:
         with readable(path), open_text(path) as file:
-            table = cls(path, find_layout(path, file), as_text=as_text)
-        if len(table.header) == 1 and not as_text:
+            super().__init__(path, find_layout(path, file))
+        self._as_text = as_text
+        if len(self.header) == 1 and not as_text:
             raise DataError(
                 f"{path} has a single column: separate its columns by commas, tabs or "
                 "semicolons"
             )
-        separator = table.layout.separator
-        with table._body() as file:
+        separator = self.layout.separator
+        with self._body() as file:
             first_line = next(csv.reader(file, delimiter=separator), [])
         if not first_line:
             raise DataError(
@@ -113,19 +113,13 @@ class TextTable:
                 "entry"
             )
         if separator != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line)):
-            table.decimal = ","
-        return table
-
-    @property
-    def header(self) -> list[str]:
-        """Names of the columns."""
-        return self.layout.header
+            self.decimal = ","
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns; where the table is not wide, all are parsed once and kept."""
         import pandas as pd
 
-        if len(self.header) <= _WIDE or self.as_text:
+        if len(self.header) <= _WIDE or self._as_text:
             return pd.DataFrame(self._whole[list(columns)])
         if len(columns) > len(self.header) // 2:
             return self._wide_numbers(columns)
@@ -156,7 +150,7 @@ class TextTable:
             "decimal": self.decimal,
             "header": None,
             "index_col": False,
-            "dtype": str if self.as_text else {0: str},
+            "dtype": str if self._as_text else {0: str},
             "keep_default_na": False,
             "float_precision": "round_trip",
             "low_memory": False,
@@ -169,14 +163,10 @@ class TextTable:
         with self._body() as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(file, **options)
-        return self._of_genes(frame)
-
-    def _of_genes(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The lines whose names do not say that they are no genes."""
         if self.layout.no_genes is None:
             return frame
-        names = frame[0].astype(str)
-        is_gene = ~names.str.startswith(self.layout.no_genes)
+        # The lines whose names do not say that they are no genes
+        is_gene = ~frame[0].astype(str).str.startswith(self.layout.no_genes)
         return frame.loc[is_gene].reset_index(drop=True)
 
     def _wide_numbers(self, columns: Sequence[int]) -> pd.DataFrame:
@@ -203,24 +193,15 @@ class TextTable:
         return frame
 
 
-@dataclass
-class ParquetTable:
+class ParquetTable(Table):
     """A Parquet file; the names of its lines are its index, or else its
     first column.
     """
 
-    path: Path
-    header: list[str]
-    lines: np.ndarray
-    layout: Layout = field(default_factory=Layout)
-    decimal: str = "."
-
-    @classmethod
-    def open(cls, path: Path) -> ParquetTable:
-        """Read names of columns and lines."""
-        parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
+    def __init__(self, path: Path) -> None:
+        self._parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
         with readable(path):
-            schema = parquet.read_schema(path)
+            schema = self._parquet.read_schema(path)
             described = schema.pandas_metadata or {}
             indices = [
                 name
@@ -231,27 +212,26 @@ class ParquetTable:
             if not indices and names and str(schema.field(names[0]).type) in _TEXT:
                 indices = [names.pop(0)]
             if indices:
-                column = parquet.read_table(path, columns=indices[:1]).column(0)
-                lines = np.array([str(name) for name in column.to_pylist()], object)
+                column = self._parquet.read_table(path, columns=indices[:1])
+                lines = column.column(0).to_pylist()
             else:
-                count = parquet.read_metadata(path).num_rows
-                lines = np.array([str(k) for k in range(count)], object)
-        return cls(path, [indices[0] if indices else "", *names], lines)
+                lines = range(self._parquet.read_metadata(path).num_rows)
+        super().__init__(path, Layout(header=[indices[0] if indices else "", *names]))
+        self._lines = np.array([str(name) for name in lines], dtype=object)
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns."""
         import pandas as pd
 
-        parquet = need("pyarrow.parquet", "parquet", f"reading {self.path}")
         wanted = [k for k in columns if k != 0]
         names = [self.header[k] for k in wanted]
         with readable(self.path):
-            table = parquet.read_table(self.path, columns=names)
+            table = self._parquet.read_table(self.path, columns=names)
         values = {
             k: table.column(name).to_pandas()
             for k, name in zip(wanted, names, strict=True)
         }
-        return pd.DataFrame({0: self.lines, **values})
+        return pd.DataFrame({0: self._lines, **values})
 
 
 _TEXT = (
@@ -261,8 +241,8 @@ _TEXT = (
 )
 
 
-def open_table(path: Path) -> Table:
+def open_table(path: Path, *, as_text: bool = False) -> Table:
     """Open a table of text, or a Parquet file by its name."""
     if path.suffix.lower() == ".parquet":
-        return ParquetTable.open(path)
-    return TextTable.open(path)
+        return ParquetTable(path)
+    return TextTable(path, as_text=as_text)

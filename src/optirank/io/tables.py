@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optirank._util.names import some
 from optirank._util.scales import inverted
 from optirank.io import table_checks
-from optirank.io.data import DataError, duplicates
-from optirank.io.gene_spelling import plain_gene_names
-from optirank.io.stored import RowReader, Sliceable, StoredMatrix
-from optirank.io.table_files import ParquetTable, Table, TextTable, open_table
+from optirank.io.data import DataError, duplicates, make_profiles
+from optirank.io.features import plain_gene_names, stripped
+from optirank.io.formats import Format
+from optirank.io.table_files import Table, open_table
 from optirank.io.table_layouts import describes_genes, refuse_transcripts
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
+
+    from optirank.io.options import ReadOptions
 
 # How files with a table end, in lower case; also before .gz
 SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".gct", ".sf", ".results")
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """How a table is read, see `optirank.io.reading.read_expression`."""
+@contextlib.contextmanager
+def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    """Names of genes and annotations of samples of a table; its values are parsed and
+    checked when they are read.
 
-    genes_in: str | None
-    annotations: Sequence[str] = ()
-    gene_column: str | None = None
-    drop_missing: bool = False
-    any_scale: bool = False
-    invert: bool = False
-    known_genes: Sequence[str] = ()
-
-
-def read_table(
-    path: Path, options: TableOptions
-) -> tuple[StoredMatrix, np.ndarray, pd.DataFrame]:
-    """Matrix, names of genes and annotations of samples of a table of numbers.
-
-    With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns
-    that describe samples. With ``genes_in="rows"`` a line is a gene and ``annotations``
-    are columns that describe genes; they are left out, save ``gene_column``, which then
-    names the genes. A format that says where its genes are needs no ``genes_in``, see
-    `optirank.io.table_layouts`. Values are parsed and checked when they are read.
-    ``obs.attrs["notes"]`` has a sentence for everything that was left out or changed.
+    With ``genes_in="columns"`` a line is a sample and ``annotations``, and the label,
+    are the columns that describe samples. With ``genes_in="rows"`` a line is a gene and
+    ``annotations`` are columns that describe genes; they are left out, save
+    ``gene_column``, which then names the genes. A format that says where its genes are
+    needs no ``genes_in``, see `optirank.io.table_layouts`.
     """
+    import pandas as pd
+
     table = open_table(path)
-    options = replace(options, genes_in=_orientation(table, options.genes_in))
-    in_rows = options.genes_in == "rows"
+    in_rows = _orientation(table, options.genes_in) == "rows"
     described = [*options.annotations]
+    if options.label and options.genes_in == "columns" and options.samples is None:
+        described.append(options.label)
     if options.gene_column:
         described.append(options.gene_column)
     _check_described(described, table)
@@ -65,35 +57,51 @@ def read_table(
     about_genes = _about_genes(table, described) if in_rows else []
     named = {*described, *about_genes}
     beside = [k for k, name in enumerate(table.header) if k and name in named]
-    empty = _empty_columns(table)
-    skipped = {0, *beside, *empty}
+    skipped = {0, *beside, *_empty_columns(table)}
     inside = [k for k in range(len(table.header)) if k not in skipped]
     frame = table.read([0, *beside])
     if not inside or frame.empty:
         raise DataError(
             f"{path} holds no numbers: it has {len(frame)} lines, {len(inside)} columns"
         )
+    inside_names = np.array([table.header[k] for k in inside], dtype=object)
+    further: list[str] = []
     if in_rows:
-        matrix, obs, notes = _genes_in_rows(table, frame, inside, beside, options)
-        if about_genes:
-            notes.append(
-                f"columns that are no samples are left out: {some(about_genes)}"
-            )
+        lines, further = _names_of_lines(table, frame, beside, options)
+        genes, notes = plain_gene_names(lines)
+        samples = inside_names
+        annotations = {
+            name: values
+            for name, values in table.layout.obs.items()
+            if len(values) == len(samples)
+        }
     else:
-        matrix, obs, notes = _genes_in_columns(table, frame, inside, beside, options)
+        genes, notes = plain_gene_names(stripped(inside_names))
+        samples = frame[0].to_numpy(dtype=object)
+        annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
+    obs = pd.DataFrame(annotations, index=pd.Index(samples, dtype=object))
+    notes += [*further, *table_checks.repeated_samples(samples)]
+    if about_genes:
+        notes.append(f"columns that are no samples are left out: {some(about_genes)}")
     if options.invert:
         notes.append(
             "values are inverted: the lowest of the table is the most expressed"
         )
+    matrix = TableMatrix(table, inside, genes, samples, in_rows, options)
     if options.drop_missing:
-        matrix = matrix.complete()
+        matrix.drop_missing()
     if not options.any_scale:
         table_checks.warn_of_dates(matrix.genes, path)
         table_checks.warn_of_probes(
             matrix.genes, options.known_genes, path, table.layout.platform
         )
-    obs.attrs["notes"] = notes
-    return matrix, matrix.genes, obs
+    var = pd.DataFrame(index=pd.Index(matrix.genes, dtype=object))
+    yield make_profiles(matrix, obs, var, str(path), notes=notes)
+
+
+_TAKES = ("genes_in", "annotations", "drop_missing", "any_scale", "invert")
+TABLE = Format("table", SUFFIXES, _open, _TAKES)
+PARQUET = Format("parquet", (".parquet",), _open, _TAKES)
 
 
 def _about_genes(table: Table, described: Sequence[str]) -> list[str]:
@@ -121,70 +129,29 @@ def _empty_columns(table: Table) -> list[int]:
     return [k for place, k in enumerate(unnamed) if values[:, place].all()]
 
 
-def _genes_in_rows(
-    table: Table,
-    frame: pd.DataFrame,
-    inside: list[int],
-    beside: list[int],
-    options: TableOptions,
-) -> tuple[TableMatrix, pd.DataFrame, list[str]]:
-    import pandas as pd
-
+def _names_of_lines(
+    table: Table, frame: pd.DataFrame, beside: Sequence[int], options: ReadOptions
+) -> tuple[np.ndarray, list[str]]:
+    """Names of the genes in rows, and which column has them where it is not the first:
+    the one that is asked for, else that with most of the genes that are known.
+    """
     if options.gene_column:
-        named_by = table.header.index(options.gene_column, 1)
+        column = table.header.index(options.gene_column, 1)
+        names, notes = stripped(frame[column]), []
     else:
-        named_by = _named_by(frame, beside, options.known_genes)
-    names = _stripped(frame[named_by])
-    refuse_transcripts(names, table.layout, table.path)
-    genes, notes = plain_gene_names(names)
-    if named_by and not options.gene_column:
-        notes.append(
-            f"genes are named by the column {table.header[named_by]!r}, which has more "
-            "of the model's genes than the first"
+        known = set(options.known_genes)
+        column = max(
+            (0, *beside) if known else (0,),
+            key=lambda k: (len(known.intersection(stripped(frame[k]))), -k),
         )
-    samples = np.array([table.header[k] for k in inside], dtype=object)
-    index = pd.Index(samples, dtype=str)
-    annotations = {
-        name: values
-        for name, values in table.layout.obs.items()
-        if len(values) == len(samples)
-    }
-    obs = pd.DataFrame(annotations, index=index)
-    notes += table_checks.repeated_samples(samples)
-    return TableMatrix(table, inside, genes, samples, options), obs, notes
-
-
-def _named_by(
-    frame: pd.DataFrame, beside: Sequence[int], known_genes: Sequence[str]
-) -> int:
-    """The column with most of the genes that are known; the first if none has more."""
-    known = set(known_genes)
-    if not known:
-        return 0
-    found = {k: len(known.intersection(_stripped(frame[k]))) for k in (0, *beside)}
-    return max(found, key=lambda k: (found[k], -k))
-
-
-def _genes_in_columns(
-    table: Table,
-    frame: pd.DataFrame,
-    inside: list[int],
-    beside: list[int],
-    options: TableOptions,
-) -> tuple[TableMatrix, pd.DataFrame, list[str]]:
-    import pandas as pd
-
-    genes, notes = plain_gene_names(_stripped(table.header[k] for k in inside))
-    samples = frame[0].to_numpy(dtype=object)
-    annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
-    obs = pd.DataFrame(annotations, index=pd.Index(samples))
-    notes += table_checks.repeated_samples(samples)
-    return TableMatrix(table, inside, genes, samples, options), obs, notes
-
-
-def _stripped(names: Any) -> np.ndarray:
-    texts = [str(name) for name in names]
-    return np.array([text.strip() or text for text in texts], dtype=object)
+        names, notes = stripped(frame[column]), []
+        if column:
+            notes = [
+                f"genes are named by the column {table.header[column]!r}, which has "
+                "more of the model's genes than the first"
+            ]
+    refuse_transcripts(names, table.layout, table.path)
+    return names, notes
 
 
 class TableMatrix:
@@ -192,21 +159,23 @@ class TableMatrix:
     are read.
     """
 
+    streams = False  # no sample can be read without the others
+
     def __init__(
         self,
         table: Table,
         inside: list[int],
         genes: np.ndarray,
         samples: np.ndarray,
-        options: TableOptions,
-        kept: np.ndarray | None = None,
+        in_rows: bool,
+        options: ReadOptions,
     ) -> None:
         self.genes = genes
         self.samples = samples
         self._table = table
         self._inside = inside
+        self._in_rows = in_rows
         self._options = options
-        self._kept = kept  # positions of the genes that are left, None for all
         self._values: np.ndarray | None = None
         self._code: float | None = None  # a number that stands for missing values
 
@@ -215,54 +184,36 @@ class TableMatrix:
         """Samples and genes."""
         return len(self.samples), len(self.genes)
 
-    def reader(self, columns: np.ndarray | None) -> RowReader:
+    def take_genes(self, columns: np.ndarray | None) -> np.ndarray:
         """Parse and check the genes chosen; all are kept once most of them
         were read.
         """
-        if columns is None:
-            columns = np.arange(len(self.genes))
-        in_rows = self._options.genes_in == "rows"
-        if self._values is None and (in_rows or 2 * len(columns) > len(self.genes)):
-            self._values = self._parsed(np.arange(len(self.genes)))
+        every = np.arange(len(self.genes))
+        columns = every if columns is None else columns
+        if self._values is None and (self._in_rows or 2 * len(columns) > len(every)):
+            self._values = self._parsed(every)
         if self._values is None:
             values = self._parsed(columns)
         else:
             values = self._values[:, columns]
         self._check(values, self.genes[columns])
-        return Sliceable(values)
+        return values
 
-    def complete(self) -> TableMatrix:
-        """The matrix without the genes that have missing values."""
+    def drop_missing(self) -> None:
+        """Leave out the genes that have missing values."""
         values = self._parsed(np.arange(len(self.genes)))
         kept = table_checks.complete_genes(values, self._table.path)
-        complete = TableMatrix(
-            self._table,
-            self._inside,
-            self.genes[kept],
-            self.samples,
-            self._options,
-            kept,
-        )
-        complete._values = values[:, kept]
-        return complete
+        self.genes = self.genes[kept]
+        self._values = values[:, kept]
 
     def _parsed(self, columns: np.ndarray) -> np.ndarray:
-        positions = columns if self._kept is None else self._kept[columns]
         table = self._table
-        in_rows = self._options.genes_in == "rows"
-        chosen = self._inside if in_rows else [self._inside[k] for k in positions]
+        chosen = self._inside if self._in_rows else [self._inside[k] for k in columns]
         frame = table.read([0, *chosen])
         invert = self._options.invert
-        values = table_checks.numbers_of(
-            frame,
-            chosen,
-            table.header,
-            table.path,
-            decimal=table.decimal,
-            cycles=invert,
-        )
-        if in_rows:
-            values = values[positions].T
+        values = table_checks.numbers_of(frame, chosen, table, cycles=invert)
+        if self._in_rows:
+            values = values[columns].T
         if not self._options.any_scale:
             self._code = table_checks.missing_code(values)
         if self._code is not None:
@@ -275,7 +226,7 @@ class TableMatrix:
         table_checks.refuse_missing(values, genes, self.samples, path, self._code)
         if not options.any_scale and values.size:
             table_checks.refuse_clinical(
-                values, genes, options.known_genes, path, str(options.genes_in)
+                values, genes, options.known_genes, path, self._in_rows
             )
             if not options.invert:
                 table_checks.warn_of_cycles(values, path)
@@ -286,7 +237,7 @@ def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
     table = open_table(path)
     in_columns = _orientation(table, genes_in) == "columns"
     names = table.header[1:] if in_columns else table.read([0])[0]
-    genes, _ = plain_gene_names(_stripped(names))
+    genes, _ = plain_gene_names(stripped(names))
     return genes.tolist()
 
 
@@ -296,10 +247,7 @@ def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    if path.suffix.lower() == ".parquet":
-        table = ParquetTable.open(path)
-    else:
-        table = TextTable.open(path, as_text=True)
+    table = open_table(path, as_text=True)
     header = table.header
     _refuse_repeated(duplicates(header), path)
     if key is not None and key not in header:

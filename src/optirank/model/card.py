@@ -128,15 +128,13 @@ class Card:
     def of_size(self, n_genes: int) -> Card:
         """The card of a smaller panel: its own accuracy, nothing of its classes."""
         curve = tuple(point for point in self.curve if point.n_genes <= n_genes)
-        card = replace(self.without_figures(), curve=curve, values=self.values)
-        for point in curve:
-            if point.n_genes == n_genes:
-                card = replace(
-                    card,
-                    balanced_accuracy=point.balanced_accuracy,
-                    standard_error=point.standard_error,
-                )
-        return card
+        own = next((point for point in curve if point.n_genes == n_genes), None)
+        return replace(
+            self.without_figures(),
+            curve=curve,
+            balanced_accuracy=own and own.balanced_accuracy,
+            standard_error=own and own.standard_error,
+        )
 
     def of_classes(self, classes: list[str]) -> Card:
         """The card of a model of some of the classes, which was never judged."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict
@@ -21,10 +19,16 @@ from numpy.typing import NDArray
 import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable
-from optirank.model.archive import Archive, ModelFileError, write_archive
+from optirank.model.archive import (
+    Archive,
+    ModelFileError,
+    from_plain,
+    refuse_if,
+    to_plain,
+    write_archive,
+)
 from optirank.model.card import Card
 from optirank.model.catalogue import find_model
-from optirank.model.codec import from_plain, to_plain
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.further import FurtherGenes
 from optirank.model.likeness import N_LEVELS, Likeness
@@ -160,11 +164,18 @@ def load(path: str | os.PathLike[str]) -> Model:
         Where there is no such file, nor a model of this name.
     """
     path = find_model(path)
-    with open(path, "rb") as file, _naming(path):
-        model = _read(Archive(file))
+    with open(path, "rb") as file:
+        try:
+            model = _read(Archive(file))
+        except Exception as error:
+            # What is wrong with a file may be anything: 400 characters of it
+            what = printable(str(error) or type(error).__name__, 400)
+            raise ModelFileError(
+                f"cannot open the model file {path}: {what}"
+            ) from error
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return replace(model, digest=digest)
+    return replace(model, digest=digest)
 
 
 def as_model(model: Any) -> Model:
@@ -197,17 +208,6 @@ def to_bytes(model: Model) -> bytes:
     except Exception as error:  # as for a damaged file
         raise ValueError(f"this model cannot be saved: {error}") from error
     return content
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Name the file in the error of whatever a damaged one leads to."""
-    try:
-        yield
-    except Exception as error:
-        # What is wrong with a file may be anything: 400 characters of it
-        what = printable(str(error) or type(error).__name__, 400)
-        raise ModelFileError(f"cannot open the model file {path}: {what}") from error
 
 
 def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
@@ -268,39 +268,47 @@ def _read(archive: Archive) -> Model:
     """The model in an archive."""
     stored = archive.document()
     schema = stored.get("schema")
-    if stored.get("format") != _FORMAT or type(schema) is not int:
-        raise ModelFileError("model.json does not say that it is an optirank model")
-    if schema != SCHEMA:
-        raise ModelFileError(
-            f"it has schema version {schema}, written by optirank "
-            f"{stored.get('optirank')!r}; this is optirank {optirank.__version__}, "
-            f"which reads version {SCHEMA}: update optirank, or train the model again"
-        )
+    refuse_if(
+        stored.get("format") != _FORMAT or type(schema) is not int,
+        "model.json does not say that it is an optirank model",
+    )
+    refuse_if(
+        schema != SCHEMA,
+        f"it has schema version {schema}, written by optirank "
+        f"{stored.get('optirank')!r}; this is optirank {optirank.__version__}, "
+        f"which reads version {SCHEMA}: update optirank, or train the model again",
+    )
     document = from_plain(Document, stored, "model.json")
     classes = _read_classes(document)
     genes = np.array(document["genes"], dtype=object)
-    if not len(genes) or len(set(document["genes"])) < len(genes):
-        raise ModelFileError("it has no genes, or a gene name more than once")
+    refuse_if(
+        not len(genes) or len(set(document["genes"])) < len(genes),
+        "it has no genes, or a gene name more than once",
+    )
     columns = archive.take("columns", ARRAYS["columns"], len(genes)).astype(np.intp)
-    if columns.min() < 0 or columns.max() >= document["n_features"]:
-        raise ModelFileError("a gene's column is not one of the training data")
-    if len(np.unique(columns)) < len(genes):
-        raise ModelFileError("two genes have the same column of the training data")
+    refuse_if(
+        columns.min() < 0 or columns.max() >= document["n_features"],
+        "a gene's column is not one of the training data",
+    )
+    refuse_if(
+        len(np.unique(columns)) < len(genes),
+        "two genes have the same column of the training data",
+    )
     panels = {}
     for text, entry in document["panels"].items():
         size = int(text) if text.isdecimal() else 0
         n_entries = document["n_rows"] * size
-        if not 1 <= size <= len(genes) or n_entries > _MAX_ENTRIES:
-            raise ModelFileError(
-                f"a panel of size {text!r} does not fit {len(genes)} genes"
-            )
+        refuse_if(
+            not 1 <= size <= len(genes) or n_entries > _MAX_ENTRIES,
+            f"a panel of size {text!r} does not fit {len(genes)} genes",
+        )
         panels[size] = _read_panel(
             entry, archive, size, document["n_rows"], len(classes), genes, columns
         )
-    if document["n_genes"] not in panels:
-        raise ModelFileError(
-            f"it has no panel of {document['n_genes']} genes, the model's own"
-        )
+    refuse_if(
+        document["n_genes"] not in panels,
+        f"it has no panel of {document['n_genes']} genes, the model's own",
+    )
     further = _read_further(document, archive, len(classes))
     if archive.left:
         raise ModelFileError(
@@ -325,10 +333,14 @@ def _read_further(
     names = document.get("further")
     if names is None:
         return None
-    if len(set(names)) < max(1, len(names)):
-        raise ModelFileError("it has no further genes, or a name more than once")
-    if n_classes * len(names) > _MAX_ENTRIES:
-        raise ModelFileError(f"{len(names)} further genes are too many")
+    refuse_if(
+        len(set(names)) < max(1, len(names)),
+        "it has no further genes, or a name more than once",
+    )
+    refuse_if(
+        n_classes * len(names) > _MAX_ENTRIES,
+        f"{len(names)} further genes are too many",
+    )
     means = archive.take("further", ARRAYS["further"], n_classes, len(names))
     return FurtherGenes(np.array(names, dtype=object), means)
 
@@ -337,29 +349,33 @@ def _read_classes(document: Document) -> NDArray:
     """The labels: two or more, different, as many as there are rows of weights."""
     labels = document["classes"]
     dtype = np.dtype(document["label_type"])
-    if dtype.kind not in "UObiuf" or dtype.name != document["label_type"]:
-        raise ModelFileError(
-            f"the classes are of unknown type {document['label_type']!r}"
-        )
+    refuse_if(
+        dtype.kind not in "UObiuf" or dtype.name != document["label_type"],
+        f"the classes are of unknown type {document['label_type']!r}",
+    )
     longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
-    if longest * len(labels) > _LABEL_CHARACTERS:
-        raise ModelFileError(
-            f"{len(labels)} labels of up to {longest} characters: together at most "
-            f"{_LABEL_CHARACTERS} are allowed"
-        )
+    refuse_if(
+        longest * len(labels) > _LABEL_CHARACTERS,
+        f"{len(labels)} labels of up to {longest} characters: together at most "
+        f"{_LABEL_CHARACTERS} are allowed",
+    )
     try:
         classes = np.array(labels, dtype=dtype)
     except (ValueError, OverflowError):
         classes = np.array([], dtype=dtype)
-    if classes.tolist() != list(labels):
-        raise ModelFileError(f"the classes are not all of type {dtype.name!r}")
-    if len(set(labels)) < max(2, len(labels)):
-        raise ModelFileError("the classes are not two or more distinct labels")
+    refuse_if(
+        classes.tolist() != list(labels),
+        f"the classes are not all of type {dtype.name!r}",
+    )
+    refuse_if(
+        len(set(labels)) < max(2, len(labels)),
+        "the classes are not two or more distinct labels",
+    )
     n_rows = document["n_rows"]
-    if n_rows not in ((1, 2) if len(classes) == 2 else (len(classes),)):
-        raise ModelFileError(
-            f"{n_rows} rows of weights do not fit {len(classes)} classes"
-        )
+    refuse_if(
+        n_rows not in ((1, 2) if len(classes) == 2 else (len(classes),)),
+        f"{n_rows} rows of weights do not fit {len(classes)} classes",
+    )
     return classes
 
 
@@ -378,13 +394,16 @@ def _read_panel(
         return archive.take(f"{name}_{size}", ARRAYS[name], *shape)
 
     positions = take("genes", size).astype(np.intp)
-    if positions.min() < 0 or positions.max() >= len(genes):
-        raise ModelFileError("a panel has a gene that is not in the list of genes")
-    if len(np.unique(positions)) < size:
-        raise ModelFileError("a panel has the same gene twice")
+    refuse_if(
+        positions.min() < 0 or positions.max() >= len(genes),
+        "a panel has a gene that is not in the list of genes",
+    )
+    refuse_if(len(np.unique(positions)) < size, "a panel has the same gene twice")
     shares = [share for share, _ in entry["missing"]]
-    if shares != sorted(set(shares)):
-        raise ModelFileError("the accuracies with missing genes are no rising table")
+    refuse_if(
+        shares != sorted(set(shares)),
+        "the accuracies with missing genes are no rising table",
+    )
     likeness = None
     if entry["likeness_samples"] is not None:
         profiles = take("profiles", n_classes, size)
@@ -392,13 +411,15 @@ def _read_panel(
         likeness = Likeness(profiles, levels, entry["likeness_samples"])
     references = None
     if entry["ties"] is not None:
-        if entry["ties"] not in TIES:
-            raise ModelFileError(f"ties={entry['ties']!r} is not a way to rank ties")
+        refuse_if(
+            entry["ties"] not in TIES,
+            f"ties={entry['ties']!r} is not a way to rank ties",
+        )
         weights = take("reference", n_rows, size)
-        if weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all():
-            raise ModelFileError(
-                "reference weights lie outside [0, 1], or are all zero in a row"
-            )
+        refuse_if(
+            weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all(),
+            "reference weights lie outside [0, 1], or are all zero in a row",
+        )
         means = None
         if f"mean_ranks_{size}" in archive.left:
             means = take("mean_ranks", n_rows, size)

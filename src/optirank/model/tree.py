@@ -256,35 +256,6 @@ def fit_tree_control(
     return fit_error_control(way.confidence, right, names, target_error)
 
 
-def level_weights(
-    tree: Tree, coef: NDArray[np.float64], classes: Sequence[object]
-) -> NDArray[np.float64]:
-    """Weights (labels, genes) that tell each label from the others below its parent.
-
-    They are the mean weights of its leaves minus the mean of those of the others; zero
-    for a label that is alone. ``coef`` has one row per class, or one for two classes.
-    """
-    rows = np.vstack([-coef, coef]) if len(coef) == 1 else coef
-    row_of = {str(name): row for row, name in enumerate(classes)}
-    leaves_of: dict[str, list[int]] = {name: [] for name in tree.labels}
-    for leaf in tree.leaves:
-        for name in tree.path(leaf):
-            leaves_of[name].append(row_of[leaf])
-    weights = np.zeros((len(tree.labels), coef.shape[1]))
-    for names in tree.children.values():
-        for name in names:
-            others = [
-                row
-                for sibling in names
-                if sibling != name
-                for row in leaves_of[sibling]
-            ]
-            if others:
-                own = rows[leaves_of[name]].mean(axis=0)
-                weights[tree.place[name]] = own - rows[others].mean(axis=0)
-    return weights
-
-
 def tree_of_columns(columns: pd.DataFrame) -> tuple[Tree, NDArray[np.object_]]:
     """The tree of nested columns, from coarse to fine, and each sample's finest label.
 
@@ -300,29 +271,27 @@ def tree_of_columns(columns: pd.DataFrame) -> tuple[Tree, NDArray[np.object_]]:
         )
     text = columns.astype(object).where(columns.notna(), "").astype(str)
     lines = text.groupby(names, sort=False).indices
-    ways = {_way(np.atleast_1d(np.array(line))): rows for line, rows in lines.items()}
     finest = np.full(len(text), None, dtype=object)
-    for way, rows in ways.items():
+    ways: dict[tuple[str, ...], list[int]] = {}
+    for line, rows in lines.items():
+        # From coarse to fine, without empty labels and repeated ones
+        values = ["", *(value for value in np.atleast_1d(np.array(line)) if value)]
+        pairs = itertools.pairwise(map(str, values))
+        way = tuple(label for above, label in pairs if label != above)
+        ways.setdefault(way, []).extend(rows.tolist())
         finest[rows] = way[-1] if way else None
     return Tree(_parents(ways, columns.index, some(names)), tuple(names)), finest
 
 
-def _way(values: Iterable[str]) -> tuple[str, ...]:
-    """The labels of a sample from coarse to fine, without empty and repeated ones."""
-    way = [""]
-    way += [str(value) for value in values if value]
-    return tuple(name for above, name in itertools.pairwise(way) if name != above)
-
-
 def _parents(
-    ways: Mapping[tuple[str, ...], NDArray[np.intp]], samples: pd.Index, columns: str
+    ways: Mapping[tuple[str, ...], list[int]], samples: pd.Index, columns: str
 ) -> dict[str, str]:
     """The parent of each label on the ways of samples, which must be one."""
     places: dict[str, dict[str, list[int]]] = {}
     for way, rows in ways.items():
         for parent, label in zip(("", *way), way, strict=False):
             of_label = places.setdefault(label, {})
-            of_label.setdefault(parent, []).extend(rows.tolist())
+            of_label.setdefault(parent, []).extend(rows)
     for label, of_label in places.items():
         if len(of_label) > 1:
             where = [

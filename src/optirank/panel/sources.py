@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from scipy import sparse
 
-from optirank._util.passes import Accumulator, PerSample, merge_all
+from optirank._util.passes import Accumulator, PerSample
 from optirank.panel.candidates import PLACE_STEPS, ClassSums
 from optirank.panel.votes import sort_groups
 
@@ -53,7 +53,8 @@ def fold_matrix(
         own = [copy.copy(accumulator) for accumulator in empty]
         for accumulator in own:
             accumulator.add(block, rows)
-        merge_all(accumulators, own)
+        for accumulator, of_block in zip(accumulators, own, strict=True):
+            accumulator.merge(of_block)
         start = rows.stop
 
 

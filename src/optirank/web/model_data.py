@@ -15,7 +15,7 @@ from optirank import __version__
 from optirank._util.scales import STANDARDISED
 from optirank.io.homologs import ensembl_symbols, homolog_table
 from optirank.model import Model
-from optirank.model.codec import to_plain
+from optirank.model.archive import to_plain
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import model_digest
 from optirank.model.further import FurtherGenes

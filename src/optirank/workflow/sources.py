@@ -22,7 +22,7 @@ from optirank.io.data import (
     source_of,
     text_column,
 )
-from optirank.io.joining import FILE_COLUMN, join
+from optirank.io.objects import FILE_COLUMN, join
 from optirank.io.reading import is_table, open_expression, open_file, read_gene_names
 from optirank.io.table_files import open_text
 from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table

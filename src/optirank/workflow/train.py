@@ -22,7 +22,7 @@ from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
 from optirank._util.workers import worker_count
 from optirank.io.data import DataError, source_of
-from optirank.io.joining import FILE_COLUMN
+from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
@@ -144,7 +144,7 @@ def train(
 
     Parameters
     ----------
-    data : labelled profiles as readers leave them, or several (`optirank.io.joining`).
+    data : labelled profiles as readers leave them, or several (`optirank.io.objects`).
     options : what is asked for.
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.

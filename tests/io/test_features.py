@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optirank.io.gene_choice import raw_note
+from optirank.io.features import raw_note
 
 KNOWN = [f"G{k}" for k in range(100)]
 

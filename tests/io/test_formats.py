@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from optirank.datasets import DataError
-from optirank.io.absent_chunks import absent_notes
+from optirank.io.formats import absent_notes
 
 zarr = pytest.importorskip("zarr")
 
