@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.flags import among
-from optirank._util.metrics import percent
 from optirank._util.names import counted, some
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
