@@ -277,6 +277,8 @@ def _confused(confusions: pd.DataFrame) -> str:
 
 def _about_list(result: DesignResult) -> list[str]:
     """What a given list would gain, and which of its genes carry nothing."""
+    from optirank._util.metrics import percent
+
     lines = []
     plain = float(result.conditions["balanced_accuracy"].iloc[0])
     if result.additions is not None and len(result.additions):
