@@ -15,7 +15,6 @@ KINDS = {
     "scrambled": "gene names permuted",
 }
 WHOLE = 300  # samples of a query, at most
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def judging() -> pd.DataFrame:
@@ -38,21 +37,6 @@ def with_alarms(rows: pd.DataFrame) -> pd.DataFrame:
     told = zip(known, relative, rows["genes_missing"], strict=True)
     alarms = [is_alarm(*of_query) for of_query in told]
     return rows.assign(relative=relative, alarm=alarms)
-
-
-@table
-def agreement() -> pd.DataFrame:
-    """Agreement of queries of 300 samples, by what they are."""
-    rows = judging().query("size == @WHOLE")
-    lines = []
-    for kind, name in KINDS.items():
-        part = rows[rows["kind"] == kind]
-        values = part["agreement"].dropna()
-        line = {"query": name, "queries": str(len(part)), "checked": str(len(values))}
-        for share in QUANTILES:
-            line[f"{share:.0%} below"] = f"{values.quantile(share):.2f}"
-        lines.append(line)
-    return pd.DataFrame(lines)
 
 
 @table
