@@ -138,7 +138,7 @@ def test_clusters_and_missing_genes_have_their_tables(model, query):
     found = labelled(adata, model, clusters="leiden")
     text = page(found)
     assert [(row[0], row[2]) for row in rows(text, "clusters")] == [
-        (one.cluster, one.label) for one in found.clusters.table.itertuples()
+        (one.cluster, one.label) for one in found.clusters.itertuples()
     ]
     assert (
         f"{len(found.missing)} of the {len(panel_names(model))} genes of the panel"
