@@ -158,14 +158,15 @@ def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
     codes = np.arange(3 * n_classes) % n_classes
     found = replace(
         found,
-        classes=names,
+        model=replace(found.model, classes=names, further=None),
         chosen=codes,
+        codes=codes,
         reasons=np.full(3 * n_classes, "", dtype=object),
         confidence=np.full(3 * n_classes, 0.9),
     )
     text = page(found)
     assert "<b onclick" not in text
-    assert text.count("&lt;b onclick") == n_classes
+    assert text.count("&lt;b onclick") == 2 * n_classes  # the labels, and the card
     assert "<b onclick" not in figure(text)
     assert figure(text).count("3 (") == n_classes
     assert tiles(text)[-1] == (
