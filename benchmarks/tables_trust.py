@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from tables import percent, read, table
 
 from optirank.workflow.trust import STEPS, is_alarm
-from optirank_lab.data.registry import registry
+from optirank_lab.data.registry import STAND_INS, group_of_sets
 
 KINDS = {
     "right": "right tissue",
@@ -20,7 +20,7 @@ WHOLE = 300  # samples of a query, at most
 def judging() -> pd.DataFrame:
     """Queries that the rule was not chosen on: a set is none of the stand-ins."""
     rows = of_sets(read("agreement"))
-    stand_ins = set(registry())
+    stand_ins = {entry.name for entry in group_of_sets(STAND_INS)}
     chosen_on = rows["reference"].isin(stand_ins) & rows["query"].isin(stand_ins)
     return with_alarms(rows if chosen_on.all() else rows[~chosen_on])
 
