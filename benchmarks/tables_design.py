@@ -107,19 +107,6 @@ def _wide(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @number
-def design_lead() -> str:
-    """By how many points the panel model is ahead of the other classifiers, over all
-    lists and sizes.
-    """
-    rows = read("design")
-    means = mean_over_tissues(rows[~rows["imaging"]], ["classifier", "list", "k"])
-    others = means.unstack("classifier")
-    panel = others.pop(_CLASSIFIERS[0])
-    lead = 100 * others.rsub(panel, axis=0).to_numpy()
-    return f"{lead.min():.0f} to {lead.max():.0f}"
-
-
-@number
 def design_minus_lr() -> str:
     """Panel model minus logistic regression, with optirank's lists of 100 genes."""
     return _panel_minus(_CLASSIFIERS[1])

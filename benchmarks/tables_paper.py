@@ -306,7 +306,7 @@ def _accuracies(scenarios: list[str]) -> pd.DataFrame:
     records = []
     for keys, part in wanted.groupby(["task", "scenario"], sort=False):
         place = {"task": str(keys[0]), **words[str(keys[1])]}
-        texts = map(printed, part["value"], part["plus_minus"], part["bold"])
+        texts = [printed(row["value"], bold=row["bold"]) for _, row in part.iterrows()]
         cells = dict(zip(part["classifier"], texts, strict=True))
         ordered = {name: cells.get(name, NONE) for name in columns}
         records.append({**place, "whose": PAPER, **ordered})
@@ -317,8 +317,8 @@ def _accuracies(scenarios: list[str]) -> pd.DataFrame:
 
 
 def accuracy_cells(rows: pd.DataFrame) -> dict[str, str]:
-    """Means with standard errors by classifier; bold as in the paper: not
-    significantly worse than the best, by its paired t-test.
+    """Means by classifier; bold as in the paper: not significantly worse than the best,
+    by its paired t-test.
     """
     means = rows.groupby("classifier", sort=False)["test"].mean()
     tests = paired_tests(rows.assign(group="", task=""))
@@ -328,9 +328,8 @@ def accuracy_cells(rows: pd.DataFrame) -> dict[str, str]:
     for name, mean in means.items():
         scores = rows.loc[rows["classifier"] == name, "test"]
         few = len(scores) < FEWEST_VALUES
-        plus_minus = "" if few else percent(scores.sem())
         bold = "" if few or name in set(worse["row"]) else "yes"
-        cells[str(name)] = printed(percent(mean), plus_minus, bold)
+        cells[str(name)] = printed(percent(mean), bold=bold)
     return cells
 
 
