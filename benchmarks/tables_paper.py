@@ -134,15 +134,15 @@ def paper_seconds() -> pd.DataFrame:
         cells = dict(zip(part["classifier"], texts, strict=True))
         records.append({"task": str(task), "whose": PAPER, **cells})
     own = _read("paper_seconds")
-    if len(own):
-        size = f"{own['n_train'].median():.0f} x {own['n_features'].max()}"
-        seconds = own.groupby("classifier")["seconds"]
+    for own_task, part in own.groupby("task", sort=False) if len(own) else ():
+        size = f"{part['n_train'].median():.0f} x {part['n_features'].max()}"
+        seconds = part.groupby("classifier")["seconds"]
         texts = {
             str(name): f"{of_name.mean():.2g} ± {of_name.sem():.1g}"
             for name, of_name in seconds
             if name in columns
         }
-        task = f"{own['task'].iloc[0]} ({size})"
+        task = f"{own_task} ({size})"
         records.append({"task": task, "whose": "ours", **texts})
     return pd.DataFrame(records).fillna(NONE)
 
