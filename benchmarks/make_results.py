@@ -48,6 +48,13 @@ STUDIES = (
 
 
 TOOLS = "# competing tools: "  # how a line about their rows begins
+DRAWN = (
+    "fill_tables",
+    "draw_curve",
+    "draw_differences",
+    "draw_problems",
+    "draw_sweeps",
+)
 UNFINISHED = ".unfinished.json"  # in the folder of the CSV files, until all is done
 
 
@@ -66,7 +73,7 @@ def main() -> None:
         command = [sys.executable, str(HERE / f"{name}.py"), *given]
         progress.do(name, lambda command=command: subprocess.run(command, check=True))
     if not args.quick:
-        for name in ("fill_tables", "draw_curve", "draw_differences", "draw_sweeps"):
+        for name in DRAWN:
             subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)
     progress.path.unlink()
     print(f"\n{args.out}: {(time.perf_counter() - begin) / 60:.1f} minutes")
