@@ -45,7 +45,6 @@ from optirank.io.objects import join, profiles_of
 from optirank.io.passes import run_pass
 from optirank.io.reading import (
     open_file,
-    open_matrix,
     read_expression,
     write_h5ad,
 )
@@ -424,7 +423,7 @@ def test_a_worker_opens_the_matrix_by_the_name_of_the_file(name, folder):
         here = values(opened, genes, 9)
         columns = columns_of(opened, genes)
     with contextlib.ExitStack() as stack:
-        X = open_matrix(store, stack)
+        X = store.open(stack)
         there = [*read_blocks(X, columns, 9, range(len(here)), "x")]
         there = [one.toarray() if hasattr(one, "toarray") else one for one in there]
     np.testing.assert_array_equal(np.concatenate(there), here)

@@ -31,7 +31,7 @@ from optirank._util.names import some
 from optirank.io.blocks import Columns, streams
 from optirank.io.data import DataError, about, matrix_of
 from optirank.io.passes import Fold, Group, Piece
-from optirank.io.reading import Store, open_matrix
+from optirank.io.reading import Store
 from optirank.io.runs import ChangedFileError, Parts, check_unchanged, signature
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def _fold_rows(task: _Task, work: _Work) -> list[Group]:
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
 def _opened_once(store: Store) -> tuple[Any, contextlib.ExitStack]:
     stack = contextlib.ExitStack()  # keeps the file open as long as it is remembered
-    return open_matrix(store, stack), stack
+    return store.open(stack), stack
 
 
 def _reason(error: BaseException) -> str:
