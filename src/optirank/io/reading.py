@@ -7,7 +7,6 @@ A file format is one `Format`, an entry of `FORMATS`.
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import warnings
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optirank._util.arrays import as_dense
-from optirank._util.files import replacing
+from optirank._util.files import path_problem, replacing
 from optirank._util.flags import flagged_fields
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
@@ -123,14 +122,8 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
     except OSError as error:
-        reasons = {
-            errno.ELOOP: "is a link that leads back to itself: name the file itself",
-            errno.ENAMETOOLONG: "has a name that is too long for a file: is it a path?",
-            errno.EACCES: "may not be read by this user: change its permissions",
-            errno.ENOTDIR: "is inside of something that is no folder: check the path",
-        }
-        reason = reasons.get(error.errno or 0, f"cannot be opened: {error.strerror}")
-        raise DataError(f"{str(path)[:200]} {reason}") from error
+        problem = path_problem(error)
+        raise DataError(f"{str(path)[:200]} {problem}: check the path") from error
     except ValueError as error:  # a name with a null character
         raise DataError(f"{str(path)!r} is no name of a file: {error}") from error
     return path
