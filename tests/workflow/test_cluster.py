@@ -293,7 +293,6 @@ def test_a_store_that_changes_while_it_is_read_ends_the_run(client, tmp_path):
 
 
 def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(engine_module, "_CONNECT_SECONDS", 1.0)
     model = trained_example()[0]
     out = tmp_path / "labels.csv"
     for wrong, message in {
@@ -301,7 +300,8 @@ def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path, monke
         "somewhere": "write its address as tcp://HOST:PORT",
         "tcp://127.0.0.1:99999": "no dask scheduler answers",
     }.items():
-        with pytest.raises(ValueError, match=message):
+        with monkeypatch.context() as patch, pytest.raises(ValueError, match=message):
+            patch.setattr(engine_module, "_CONNECT_SECONDS", 1.0)
             predict_file(folder / "query.h5ad", model, out, dask=wrong)
     with distributed.LocalCluster(
         n_workers=0, processes=False, dashboard_address=":0"
