@@ -300,9 +300,10 @@ def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path, monke
         "somewhere": "write its address as tcp://HOST:PORT",
         "tcp://127.0.0.1:99999": "no dask scheduler answers",
     }.items():
-        with monkeypatch.context() as patch, pytest.raises(ValueError, match=message):
+        with monkeypatch.context() as patch:
             patch.setattr(engine_module, "_CONNECT_SECONDS", 1.0)
-            predict_file(folder / "query.h5ad", model, out, dask=wrong)
+            with pytest.raises(ValueError, match=message):
+                predict_file(folder / "query.h5ad", model, out, dask=wrong)
     with distributed.LocalCluster(
         n_workers=0, processes=False, dashboard_address=":0"
     ) as empty:
