@@ -387,5 +387,5 @@ def adapted_minus_plain() -> str:
 @number
 def calibration_large() -> str:
     """Pairs with an expected calibration error above 0.1."""
-    error = _product("100", adapted=False)["calibration_error"]
+    error = _product("auto", adapted=False)["calibration_error"]
     return f"{(error > LARGE_CALIBRATION_ERROR).sum()} of {len(error)}"
