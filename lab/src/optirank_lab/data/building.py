@@ -129,8 +129,6 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     for column, reference in rules.columns.items():
         texts = _sample_texts(reference, whole, raw)
         obs[column] = ["nan" if text is None else text for text in texts]
-    if rules.donor:
-        obs["donor"] = [_donor(name, entry) for name in whole.obs_names]
     obs["cell_type_original"] = label
     if rules.original:
         obs["cell_type_original"] = _sample_texts(rules.original, whole, raw)
@@ -141,6 +139,9 @@ def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:
     """The texts of a reference, one per sample."""
     if reference.startswith("="):
         return np.full(whole.n_obs, reference[1:], dtype=object)
+    if reference.startswith("@"):
+        names = [_in_name(name, reference[1:], raw.entry) for name in whole.obs_names]
+        return np.array(names, dtype=object)
     if ":" not in reference:
         source = f"the table about the samples of {raw.entry.name}"
         check_column(annotations_of(whole), reference, source)
@@ -154,12 +155,13 @@ def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:
     return texts
 
 
-def _donor(sample_name: str, entry: Entry) -> str:
-    match = re.search(entry.read.donor, sample_name)
+def _in_name(sample_name: str, pattern: str, entry: Entry) -> str:
+    """What the first group of a pattern finds in the name of a sample."""
+    match = re.search(pattern, sample_name)
     if match is None:
         raise DataError(
-            f"the sample {sample_name!r} of {entry.name} names no donor: "
-            f"its name does not match {entry.read.donor!r}"
+            f"the sample name {sample_name!r} of {entry.name} does not match "
+            f"{pattern!r}: correct its table in the registry"
         )
     return match[1]
 
@@ -259,6 +261,11 @@ def _with_values(whole: AnnData, raw: RawFiles) -> AnnData:
         factors = np.array(raw.texts(rules.size_factors), dtype=float)
         factor_of_value = np.repeat(factors, np.diff(X.indptr))
         X.data = np.rint((np.exp2(X.data) - 1) * factor_of_value)
+    if rules.totals:
+        scaled = np.expm1(X.data)
+        sums = np.bincount(X.nonzero()[0], scaled, minlength=X.shape[0])
+        factors = np.array(raw.texts(rules.totals), dtype=float) / sums
+        X.data = np.rint(scaled * np.repeat(factors, np.diff(X.indptr)))
     if rules.counts_from_log2:
         X.data = np.rint(np.exp2(X.data) - 1)
     X.data = X.data.astype(np.float32)
