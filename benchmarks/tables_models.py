@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 from make_models import class_problems, read_recipes, terms_of
+from model_levels import FEWEST
 from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL, ONE_GENE
 from tables import as_text, number, percent, read, table
 
@@ -13,9 +14,11 @@ from optirank.workflow.performance import wilson
 
 @table
 def models() -> pd.DataFrame:
-    """Each shipped model on every data set that the labelling model had not seen."""
+    """Each shipped model on every data set that the labelling model had not seen, on
+    classes of ten samples.
+    """
     rows = read("models")
-    rows = rows[rows["shipped"] == "yes"]
+    rows = rows[(rows["shipped"] == "yes") & (rows["n"] >= FEWEST)]
     records = []
     keys = ["model", "set", "in_training"]
     for (model, name, trained), part in rows.groupby(keys, sort=False):
@@ -169,8 +172,9 @@ def model_terms() -> pd.DataFrame:
 def dropped_models() -> pd.DataFrame:
     """Candidates that are not shipped, and why."""
     rows = read("models")
+    recipes = read_recipes()
     reasons = {
-        model: "; ".join(class_problems(part))
+        model: "; ".join(class_problems(part, recipes[model]))
         for model, part in rows[rows["shipped"] == "no"].groupby("model", sort=False)
     }
     frame = pd.DataFrame({"why": pd.Series(reasons)})
