@@ -445,7 +445,9 @@ def class_problems(table: pd.DataFrame, recipe: dict) -> list[str]:
     if "drop" in recipe:
         return [recipe["drop"]]
     if "tree" in recipe:
-        studies = table["set"].map(lambda name: study_of(name, recipe.get("studies", {})))
+        studies = table["set"].map(
+            lambda name: study_of(name, recipe.get("studies", {}))
+        )
         rows = table.rename(columns={"class": "label"}).assign(study=studies)
         return level_problems(rows["label"].unique(), rows)
     problems = []
