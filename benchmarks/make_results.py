@@ -43,6 +43,7 @@ STUDIES = (
     "study_design",
     "study_assays",
     "study_tree",
+    "study_candidates",
 )
 
 
