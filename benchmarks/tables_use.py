@@ -111,6 +111,7 @@ def error_control_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFra
                 "too few held-out samples": f"{len(part) - len(shown)} of {len(part)}",
                 "no label given": f"{len(shown) - len(given)} of {len(shown)}",
                 "labels given": percent(tissue_mean(shown, "share_given")),
+                tissue: str(given["tissue"].nunique()),
                 f"error, over {tissue}": percent(tissue_mean(given, "error")),
                 "without control": percent(tissue_mean(given, "error_without")),
                 "kept on pairs": f"{(given['error'] <= target).sum()} of {len(given)}",
