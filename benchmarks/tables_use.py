@@ -111,7 +111,6 @@ def error_control_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFra
                 "too few held-out samples": f"{len(part) - len(shown)} of {len(part)}",
                 "no label given": f"{len(shown) - len(given)} of {len(shown)}",
                 "labels given": percent(tissue_mean(shown, "share_given")),
-                tissue: str(given["tissue"].nunique()),
                 f"error, over {tissue}": percent(tissue_mean(given, "error")),
                 "without control": percent(tissue_mean(given, "error_without")),
                 "kept on pairs": f"{(given['error'] <= target).sum()} of {len(given)}",
@@ -331,6 +330,14 @@ def control_kept() -> str:
 def control_given() -> str:
     """Mean share of samples that get a label where 5 % is asked for and can be shown."""
     return percent(tissue_mean(_control()[1], "share_given"))
+
+
+@number
+def control_problems() -> str:
+    """Problems whose pairs got labels, for each error that was asked for."""
+    targets = sorted(read("error_control")["target"].unique())
+    n_problems = [_control(target)[2]["tissue"].nunique() for target in targets]
+    return ", ".join(map(str, n_problems))
 
 
 @number
