@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
+from optirank._util.passes import PerSample
 from optirank.panel.sources import (
+    DrawnSamples,
     KeptSamples,
-    PlaceSums,
-    SortedSamples,
     deal_folds,
     first_look,
     fold_matrix,
@@ -19,6 +19,7 @@ from optirank.panel.sources import (
     places_in_sample,
     some_rows,
 )
+from optirank.panel.votes import sort_groups
 
 
 def by_definition(X):
@@ -91,19 +92,20 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
     codes = np.arange(40) % 3
     parts = np.arange(40) % 2
     rows = some_rows(codes, 5)
+    keys = keys_of_names(range(12))
 
     def gathered():
         accumulators = [
-            PlaceSums(codes, parts, 12, 3),
+            DrawnSamples(codes, keys, 3, parts, per_class=0),
             KeptSamples(rows, 40),
-            SortedSamples(40),
+            PerSample(40, sort_groups),
         ]
         fold_matrix(form(X), accumulators)
         return [accumulator.result() for accumulator in accumulators]
 
-    sums, kept, groups = gathered()
+    (sums, *_), kept, groups = gathered()
     monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 12 * 7)
-    sums_of_blocks, kept_of_blocks, groups_of_blocks = gathered()
+    (sums_of_blocks, *_), kept_of_blocks, groups_of_blocks = gathered()
     np.testing.assert_allclose(sums_of_blocks.sums, sums.sums, rtol=1e-12)
     np.testing.assert_allclose(sums_of_blocks.squares, sums.squares, rtol=1e-12)
     for several in (kept, kept_of_blocks):

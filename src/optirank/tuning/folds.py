@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,14 +66,6 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     return usable
 
 
-def fold_numbers(codes: NDArray, folds: Sequence[Fold]) -> NDArray:
-    """The fold that holds each sample out, -1 for none."""
-    fold_of = np.full(len(codes), -1)
-    for k, (_, test) in enumerate(folds):
-        fold_of[test] = k
-    return fold_of
-
-
 _DONOR = re.compile(
     r"(^|[^a-z])(donor|patient|subject|individual|participant|person|animal)([^a-z]|$)"
 )
@@ -126,7 +117,10 @@ def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
             "give several"
         )
     if len(names) <= n_folds:
-        return _folds_of(group_codes)
+        return [
+            (np.flatnonzero(group_codes != k), np.flatnonzero(group_codes == k))
+            for k in range(len(names))
+        ]
     from sklearn.model_selection import StratifiedGroupKFold
 
     # In one order, so that the order of the samples changes no fold
@@ -137,33 +131,18 @@ def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
 
 
 def _stratified(y: NDArray, n_folds: int) -> list[Fold]:
-    """Folds as scikit-learn's StratifiedKFold has them; fewer for small classes.
+    """Stratified folds; fewer where all classes are small.
 
-    Samples in the order of their classes, which are ordered by their first sample, are
-    dealt out over the folds: so each fold gets its share of every class. Within a class
-    the first samples are in the first fold. A class may have fewer samples than there
-    are folds. (scikit-learn itself takes a second to load.)
+    A class may have fewer samples than there are folds.
     """
-    _, first, inverse, counts = np.unique(
-        y, return_index=True, return_inverse=True, return_counts=True
-    )
-    largest = int(counts.max())
+    from sklearn.model_selection import StratifiedKFold
+
+    largest = int(np.unique(y, return_counts=True)[1].max())
     if largest < 2:
         raise ValueError(
             "every class has a single sample: cross-validation needs at least two"
         )
-    codes = np.argsort(np.argsort(first))[inverse]
-    dealt = np.arange(len(y)) % min(n_folds, largest)
-    fold_of = np.empty(len(y), dtype=np.intp)
-    # Both sides are sorted by class; of each class, the folds it was dealt are sorted
-    by_class = np.argsort(codes, kind="stable")
-    fold_of[by_class] = dealt[np.lexsort([dealt, codes[by_class]])]
-    return _folds_of(fold_of)
-
-
-def _folds_of(fold_of: NDArray) -> list[Fold]:
-    """Training and validation samples of each fold."""
-    return [
-        (np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k))
-        for k in range(int(fold_of.max()) + 1)
-    ]
+    splitter = StratifiedKFold(min(n_folds, largest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # says that a class is small
+        return [*splitter.split(np.zeros((len(y), 1)), y)]

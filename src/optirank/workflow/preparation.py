@@ -4,6 +4,7 @@ and the first pass over them.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.names import counted, some
+from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
 from optirank.io.blocks import unique_genes
 from optirank.io.data import (
@@ -30,11 +32,10 @@ from optirank.panel.sources import first_look, keys_of_names
 from optirank.tuning.folds import (
     N_FOLDS,
     donor_notes,
-    fold_numbers,
     make_folds,
     repeated_notes,
 )
-from optirank.workflow.checks import Checksums, EmptySamples
+from optirank.workflow.checks import are_empty, checksums, whole_checksum
 from optirank.workflow.gene_lists import included_genes, usable_genes
 from optirank.workflow.labels import label_notes
 from optirank.workflow.sources import labelled_samples
@@ -189,15 +190,20 @@ class Prepared:
                 "where its only source is left out a class cannot be learned, and its "
                 f"samples there are not counted: {some(self.classes[lost])}"
             )
-        return fold_numbers(codes, usable)
+        fold_of = np.full(len(codes), -1)
+        for k, (_, test) in enumerate(usable):
+            fold_of[test] = k
+        return fold_of
 
     def look(self, n_threads: int) -> NDArray[np.intp]:
         """The first pass over all samples and genes, before anything is fitted.
 
         Gives the positions, among ``rows``, of samples without values to rank.
         """
-        empty = EmptySamples(len(self.rows), source_of(self.data))
-        checksums = Checksums(len(self.rows))
+        n_samples = len(self.rows)
+        refusing = functools.partial(are_empty, source=source_of(self.data))
+        empty = PerSample(n_samples, refusing)
+        values = PerSample(n_samples, checksums)
         moments = GeneMoments()
         has_sources = self.sources is not None
         self.sums, self.kept, self.X, self.fold_of, n_repeated = first_look(
@@ -207,23 +213,23 @@ class Prepared:
             keys_of_names(self.genes),
             fold_of=self.fold_of if has_sources else None,
             n_folds=N_FOLDS,
-            checks=[empty, checksums, moments],
+            checks=[empty, values, moments],
             n_threads=n_threads,
         )
-        self.checksum = checksums.checksum(self.genes, self.samples)
+        self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
         self.notes += repeated_notes(n_repeated, has_sources=has_sources)
         return np.flatnonzero(empty.result())
 
     @property
-    def weights(self) -> NDArray | None:
-        """Weights with which, in every class, large sources count the same; or None.
+    def weights(self) -> NDArray:
+        """Weights with which, in every class, large sources count the same.
 
         A source in which a class is frequent would else be learned in place of the
         class.
         """
         if self.sources is None:
-            return None
+            return np.ones(len(self.codes))
         source_codes = np.unique(self.sources, return_inverse=True)[1]
         group = self.codes + len(self.classes) * source_codes
         n_groups = len(self.classes) * (int(source_codes.max()) + 1)

@@ -21,7 +21,7 @@ from optirank import __version__
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
 from optirank._util.workers import worker_count
-from optirank.io.data import DataError, source_of
+from optirank.io.data import source_of
 from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
@@ -34,6 +34,7 @@ from optirank.panel.agreement import RanksByLabel, further_genes
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS, Progress, Result
+from optirank.workflow.cards import size_table
 from optirank.workflow.checks import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
@@ -104,7 +105,8 @@ class Fitted:
     n_genes : the number of genes of the model itself.
     genes : names of the columns that the panels were chosen from.
     X : the samples that the first pass kept, with these columns.
-    held_out : positions of the samples that were held out, all among these.
+    held_out : positions of the samples that were held out, all among these; none of a
+        class that their fold could not learn.
     scores : decision values (n, 1 or classes) of these, by number of genes of the
         panels, which were fitted without them; -inf for a class that a fold could not
         learn.
@@ -134,7 +136,7 @@ def train(
     progress: Progress | None = None,
     cluster: Cluster | None = None,
 ) -> TrainingResult:
-    """Train a classifier on labelled expression profiles, or raise DataError.
+    """Train a classifier on labelled expression profiles, or raise ValueError.
 
     Samples without a label, samples without values to rank and classes of fewer than
     three samples are left out; ``notes`` of the result say so. Five folds repeat the
@@ -152,17 +154,11 @@ def train(
     cluster : runs passes over the samples, see `optirank.io.passes`.
     """
     tell = each_once(say)
-    try:
-        prepared = prepare(
-            data, options, cluster=cluster, n_threads=worker_count(options.n_jobs)
-        )
-        tell([*prepared.notes, prepared.summary()])
-        made_of = source or source_of(data)
-        result = train_prepared(prepared, options, command, made_of, progress)
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(str(error)) from error
+    n_threads = worker_count(options.n_jobs)
+    prepared = prepare(data, options, cluster=cluster, n_threads=n_threads)
+    tell([*prepared.notes, prepared.summary()])
+    made_of = source or source_of(data)
+    result = train_prepared(prepared, options, command, made_of, progress)
     tell(result.notes)
     return result
 
@@ -245,12 +241,10 @@ def train_prepared(
         tree=prepared.tree,
         terms=prepared.terms,
     )
-    table = pd.DataFrame(curve)
-    table["chosen"] = table["n_genes"] == fitted.n_genes
     return TrainingResult(
         model=model,
         held_out=held_out,
-        curve=table,
+        curve=size_table(model),
         performance=judged,
         notes=notes,
         warnings=warnings,
@@ -258,26 +252,13 @@ def train_prepared(
     )
 
 
-def _learned(
-    prepared: Prepared, fitted: Fitted, size: int
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Rows, classes and scores of held-out samples whose class their fold
-    could learn.
-    """
-    scores = fitted.scores[size]
-    codes = prepared.codes[fitted.held_out]
-    column = codes if scores.shape[1] > 1 else np.zeros(len(codes), np.intp)
-    learned = np.isfinite(scores[np.arange(len(scores)), column])
-    return fitted.held_out[learned], codes[learned], scores[learned]
-
-
 def _measured(
     panel: SizedPanel, prepared: Prepared, fitted: Fitted, size: int
 ) -> SizedPanel:
     """A panel with its calibration, error control and out-of-distribution score."""
     classes = prepared.classes
-    rows, codes, scores = _learned(prepared, fitted, size)
-    truth = classes[codes]
+    rows, scores = fitted.held_out, fitted.scores[size]
+    truth = classes[prepared.codes[rows]]
     predicted = classes[best_class(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
     calibration = fit_calibration(flat, truth, classes)
@@ -303,16 +284,16 @@ def _held_out_table(
 ) -> tuple[pd.DataFrame, NDArray]:
     """The held-out samples with their labels, and their probabilities."""
     classes = prepared.classes
-    rows, codes, scores = _learned(prepared, fitted, fitted.n_genes)
-    in_file = np.argsort(rows)
-    rows, codes, scores = rows[in_file], codes[in_file], scores[in_file]
+    in_file = np.argsort(fitted.held_out)
+    rows = fitted.held_out[in_file]
+    scores = fitted.scores[fitted.n_genes][in_file]
     bounded = np.maximum(scores, NEVER)
     flat = bounded[:, 0] if scores.shape[1] == 1 else bounded
     probabilities = panel.probabilities(flat)
     table = pd.DataFrame(
         {
             "sample": prepared.samples[rows],
-            "label": classes[codes],
+            "label": classes[prepared.codes[rows]],
             "predicted": classes[best_class(scores)],
             "confidence": probabilities.max(axis=1),
             "fold": prepared.fold_of[rows] + 1,
