@@ -40,12 +40,11 @@ from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.gene_lists import (
     excluded_genes,
     find_listed,
-    included_genes,
     shared_genes,
 )
 from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
-from optirank.workflow.train import each_once, train_prepared
+from optirank.workflow.train import say_all, train_prepared
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -152,12 +151,10 @@ def design(
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
     """
-    tell = each_once(say)
     made_of = source or source_of(data)
-    result = _designed(data, options, command, made_of, tell, progress)
+    result = _designed(data, options, command, made_of, say, progress)
     if test is not None:
-        result = _judged_by_test(result, test, test_label or options.label)
-    tell(result.notes)
+        result = _judged_by_test(result, test, test_label or options.label, say)
     return result
 
 
@@ -166,7 +163,7 @@ def _designed(
     options: DesignOptions,
     command: str,
     source: str,
-    tell: Callable[[Sequence[str]], None],
+    say: Callable[[str], None] | None,
     progress: Progress | None,
 ) -> DesignResult:
     """Choose the genes, train, and judge the panel."""
@@ -174,6 +171,7 @@ def _designed(
         label=options.label,
         batch=options.batch,
         n_jobs=options.n_jobs,
+        include=options.include,
         name=options.name,
         description=options.description,
     )
@@ -189,7 +187,7 @@ def _designed(
     kind = "extended" if len(listed) else "chosen"
     if len(prepared.include) == prepared.n_genes:
         kind = "scored"
-    tell([*prepared.notes, prepared.summary()])
+    say_all(say, [*prepared.notes, prepared.summary()])
     training = train_prepared(prepared, asked, command, source, progress)
     with one_blas_thread():  # products are small, and the same for any machine
         genes = gene_table(training.model, prepared, listed, means, shares, other_names)
@@ -208,6 +206,7 @@ def _designed(
         if kind == "scored":
             additions = _addition_table(prepared, training, n_threads)
             idle = idle_genes(held_out, prepared.genes)
+    say_all(say, notes[len(prepared.notes) :])
     return DesignResult(
         training=training,
         kind=kind,
@@ -226,10 +225,14 @@ def _designed(
 
 
 def _judged_by_test(
-    result: DesignResult, test: AnnData, test_label: str
+    result: DesignResult,
+    test: AnnData,
+    test_label: str,
+    say: Callable[[str], None] | None,
 ) -> DesignResult:
     """The same with the labels of other labelled samples against their classes."""
     evaluation = evaluate_profiles(test, result.model, test_label)
+    say_all(say, evaluation.notes)
     judged = evaluation.performance
     line = {
         "kind": "test",
@@ -303,9 +306,7 @@ def _choose(
             skip_unknown=options.skip_unknown,
         )
         notes += found_notes
-    asked = TrainingOptions(label=options.label, include=options.include)
-    included = included_genes(prepared.genes, source, asked, notes)
-    required = np.union1d(listed, included).astype(np.intp)
+    required = np.union1d(listed, prepared.include).astype(np.intp)
     excluded = excluded_genes(names, options.exclude, notes)
     allowed = ~excluded
     if options.query_genes is not None:

@@ -190,11 +190,12 @@ def gene_table(
 
 def _smallest_panel(model: Model) -> NDArray[np.intp]:
     """Of each gene the size of the smallest panel of the path that has it."""
-    smallest = np.full(model.n_genes, model.n_genes)
-    for size in sorted(model.panels, reverse=True):
-        inside = np.isin(model.panel.columns, model.panels[size].columns)
-        smallest[inside & (size <= smallest)] = size
-    return smallest
+    own = model.panel.columns
+    sizes = [
+        np.where(np.isin(own, panel.columns), size, model.n_genes)
+        for size, panel in model.panels.items()
+    ]
+    return np.min(sizes, axis=0)
 
 
 def _ensembl_ids(

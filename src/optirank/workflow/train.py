@@ -153,27 +153,20 @@ def train(
     progress : called with the number of stages that are done, and of all.
     cluster : runs passes over the samples, see `optirank.io.passes`.
     """
-    tell = each_once(say)
     n_threads = worker_count(options.n_jobs)
     prepared = prepare(data, options, cluster=cluster, n_threads=n_threads)
-    tell([*prepared.notes, prepared.summary()])
+    say_all(say, [*prepared.notes, prepared.summary()])
     made_of = source or source_of(data)
     result = train_prepared(prepared, options, command, made_of, progress)
-    tell(result.notes)
+    say_all(say, result.notes[len(prepared.notes) :])
     return result
 
 
-def each_once(say: Callable[[str], None] | None) -> Callable[[Sequence[str]], None]:
-    """What says sentences, each once."""
-    said: set[str] = set()
-
-    def tell(lines: Sequence[str]) -> None:
-        for line in lines:
-            if say is not None and line not in said:
-                say(line)
-            said.add(line)
-
-    return tell
+def say_all(say: Callable[[str], None] | None, lines: Sequence[str]) -> None:
+    """Say sentences, each once."""
+    if say is not None:
+        for line in dict.fromkeys(lines):
+            say(line)
 
 
 def train_prepared(
