@@ -37,7 +37,7 @@ from optirank.panel.elimination import (
     search_panels,
     stages,
 )
-from optirank.panel.sources import first_look, fold_matrix, keys_of_matrix
+from optirank.panel.sources import DrawnSamples, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import N_FOLDS
@@ -169,14 +169,15 @@ class PanelClassifier(RankClassifier):
             warnings.warn(STANDARDISED, UserWarning, stacklevel=2)
         n_threads = worker_count(self.n_jobs)
         run_pass = functools.partial(fold_matrix, X)
-        sums, rows, samples, fold_of, _ = first_look(
-            run_pass,
+        looking = DrawnSamples(
             codes,
-            len(self.classes_),
             keys_of_matrix(X, codes),
+            len(self.classes_),
             n_folds=N_FOLDS if self.n_genes == "auto" else 0,
             n_threads=n_threads,
         )
+        run_pass([looking])
+        sums, rows, samples, fold_of, _ = looking.result()
         n_folds = int(fold_of.max()) + 1
         path, n_genes, held_out = search_panels(
             sums,

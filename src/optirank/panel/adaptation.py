@@ -90,8 +90,7 @@ def learn_from_query(
                 n_threads=n_threads,
             )
             run_pass([looking], None)
-            sums, *_ = looking.result()
-            genes = sums.best_genes(N_GENES)
+            genes = looking.sums.best_genes(N_GENES)
             if len(genes) < 2:
                 return current
         rows = _surest(current, labels)

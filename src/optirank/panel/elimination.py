@@ -9,7 +9,7 @@
    mean loss: a platform adds an error to every gene that more samples do not average
    away.
 
-Data are read in two passes. The first (`first_look`) gives the candidates and at most
+Data are read in two passes. The first (`DrawnSamples`) gives the candidates and at most
 500 samples per class, on which genes are eliminated and held-out accuracy is measured;
 the second the panel's genes of all samples, for the last weights.
 
@@ -135,7 +135,7 @@ def search_panels(
     Parameters
     ----------
     sums, rows, X, fold_of
-        What `first_look` gave.
+        What `DrawnSamples` gave.
     codes : array of shape (n_samples,)
         The class of each sample, from 0 to ``n_classes - 1``.
     n_classes : int

@@ -80,19 +80,33 @@ class KeptSamples:
 
 
 class DrawnSamples:
-    """Accumulates samples for the elimination, and the sums of all others' places.
+    """Looks at all samples before anything is fitted: sums of the places of genes, the
+    samples for the elimination, and folds.
 
-    A class of at most 500 samples is kept whole and is in no sum yet. Of a larger class
-    somewhat more than 500 samples are kept, those of lowest hash.
+    At most 500 samples of each class are drawn, those of lowest hash. A class that is
+    not larger is kept whole and is in no sum until the end; of a larger one somewhat
+    more are kept.
 
     Parameters
     ----------
-    codes : the class of each sample, as a number.
-    keys : a number per gene.
+    codes : array of shape (n_samples,)
+        The class of each sample, as a number.
+    keys : array of shape (n_genes,)
+        A number per gene, see `keys_of_names` and `keys_of_matrix`.
     n_classes : int
-    parts : the part of each sample by which sums are taken; one part by default.
-    per_class : samples of a class that are wanted; with 0 there are sums alone.
+    fold_of : array of shape (n_samples,), optional
+        The fold that holds each sample out, -1 for none.
+    n_folds : int
+        Where ``fold_of`` is not given: the samples that are drawn are dealt out over so
+        many folds, equal ones into the same; 0 holds none out.
+    per_class : int
+        Samples of a class that are drawn; with 0 there are sums alone.
     n_threads : int
+        Threads; they change the time alone.
+
+    Attributes
+    ----------
+    sums : of the places of all samples that are not kept.
     """
 
     def __init__(
@@ -100,15 +114,18 @@ class DrawnSamples:
         codes: NDArray,
         keys: NDArray,
         n_classes: int,
-        parts: NDArray | None = None,
         *,
+        fold_of: NDArray | None = None,
+        n_folds: int = 0,
         per_class: int = PER_CLASS,
         n_threads: int = 1,
     ) -> None:
         self._codes = codes
         self._keys = keys
         self._n_classes = n_classes
-        self._parts = np.zeros(len(codes), np.intp) if parts is None else parts
+        self._fold_of = fold_of
+        self._n_folds = n_folds
+        self._parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
         self._n_parts = int(self._parts.max()) + 1
         self._n_threads = n_threads
         sizes = np.bincount(codes, minlength=n_classes)
@@ -117,14 +134,14 @@ class DrawnSamples:
         enough = per_class + 6 * per_class**0.5
         share = np.minimum(enough / np.maximum(sizes, 1), 1.0)
         self._limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
-        self._sums = self._sums_of(np.zeros((0, len(keys))), np.arange(0))
+        self.sums = self._sums_of(np.zeros((0, len(keys))), np.arange(0))
         # Of every block: positions, samples and hashes
         self._kept: list[tuple[NDArray, Any, NDArray]] = []
 
     @property
     def together(self) -> int:
         """Blocks of a group: as many as make it worth sending their sums."""
-        return int(np.clip(self._sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
+        return int(np.clip(self.sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
 
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
@@ -138,7 +155,7 @@ class DrawnSamples:
             kept[ranked] = hashes[ranked] < self._limits[codes[ranked]]
             summed = ~kept[ranked]
             others = self._sums_of(places[summed], rows.start + ranked[summed])
-            self._sums = self._sums.plus(others)
+            self.sums = self.sums.plus(others)
         stay = np.flatnonzero(kept)
         of_block = rows.start + stay, block[stay], hashes[stay]
         self._kept = [*self._kept, of_block]
@@ -150,80 +167,43 @@ class DrawnSamples:
 
     def merge(self, other: DrawnSamples) -> None:
         """Add the sums and samples that follow."""
-        self._sums = self._sums.plus(other._sums)
+        self.sums = self.sums.plus(other.sums)
         self._kept = self._kept + other._kept
 
-    def result(self) -> tuple[ClassSums, NDArray, Any, NDArray]:
-        """The sums, and the samples that are in none of them: positions, values and
-        hashes.
+    def result(self) -> tuple[ClassSums, NDArray, Any, NDArray, int]:
+        """What there is to fit to.
+
+        Returns
+        -------
+        sums : of the places of the genes, by class and part: 0, and 1 + each fold.
+        rows : positions of at most 500 samples per class, in an order that follows from
+            the samples themselves.
+        X : these samples.
+        fold_of : the fold that holds each of all samples out, -1 for none.
+        n_repeated : of the samples that are drawn, those that are equal to another one.
         """
-        rows, blocks, hashes = zip(*self._kept, strict=True)
+        of_blocks, blocks, hashes = zip(*self._kept, strict=True)
+        rows = np.concatenate(of_blocks)
         X = _stacked(blocks, "csr")
-        return self._sums, np.concatenate(rows), X, np.concatenate(hashes)
-
-
-def first_look(
-    run_pass: Pass,
-    codes: NDArray,
-    n_classes: int,
-    keys: NDArray,
-    *,
-    fold_of: NDArray | None = None,
-    n_folds: int = 0,
-    checks: Sequence[Accumulator] = (),
-    n_threads: int = 1,
-) -> tuple[ClassSums, NDArray, Any, NDArray, int]:
-    """One pass over all samples and genes, before anything is fitted.
-
-    Parameters
-    ----------
-    run_pass : callable
-        Feeds accumulators with all samples and genes.
-    codes : array of shape (n_samples,)
-        The class of each sample, as a number.
-    n_classes : int
-    keys : array of shape (n_genes,)
-        A number per gene, see `keys_of_names` and `keys_of_matrix`.
-    fold_of : array of shape (n_samples,), optional
-        The fold that holds each sample out, -1 for none.
-    n_folds : int
-        Where ``fold_of`` is not given: the samples that are kept are dealt out over so
-        many folds, equal ones into the same; 0 holds none out.
-    checks : sequence of Accumulator
-        Are fed in the same pass, and see every block first.
-    n_threads : int
-        Threads; they change the time alone.
-
-    Returns
-    -------
-    sums : of the places of the genes, by class and part: 0, and 1 + each fold.
-    rows : positions of at most 500 samples per class, in an order that follows from
-        the samples themselves.
-    X : these samples.
-    fold_of : the fold that holds each of all samples out, -1 for none.
-    n_repeated : of the samples that are kept, those that are equal to another one.
-    """
-    parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-    looking = DrawnSamples(codes, keys, n_classes, parts, n_threads=n_threads)
-    run_pass([*checks, looking], None)
-    sums, rows, X, hashes = looking.result()
-    drawn = _lowest(codes[rows], hashes)
-    places = _places(X, n_threads)
-    order_of_genes = class_sums(places, codes[rows], n_classes).plus(sums).places()
-    hashes = row_hashes(places, mixed(order_of_genes), PLACE_STEPS)
-    order = np.lexsort([hashes, codes[rows]])
-    order = order[drawn[order]]
-    n_above = np.asarray((places > 0).sum(axis=1)).ravel()
-    folds, n_repeated = deal_folds(
-        codes[rows[order]], hashes[order], n_above[order] >= _FEW_GENES, n_folds
-    )
-    if fold_of is None:
-        fold_of = np.full(len(codes), -1)
-        fold_of[rows[order]] = folds
-    n_parts = int(fold_of.max()) + 2
-    kept = class_sums(places, codes[rows], n_classes, fold_of[rows] + 1, n_parts)
-    X = X[order].tocsc() if sparse.issparse(X) else X[order]
-    return kept.plus(sums), rows[order], X, fold_of, n_repeated
+        codes = self._codes[rows]
+        drawn = _lowest(codes, np.concatenate(hashes))
+        places = _places(X, self._n_threads)
+        all_sums = class_sums(places, codes, self._n_classes).plus(self.sums)
+        hashes = row_hashes(places, mixed(all_sums.places()), PLACE_STEPS)
+        order = np.lexsort([hashes, codes])
+        order = order[drawn[order]]
+        n_above = np.asarray((places > 0).sum(axis=1)).ravel()
+        folds, n_repeated = deal_folds(
+            codes[order], hashes[order], n_above[order] >= _FEW_GENES, self._n_folds
+        )
+        fold_of = self._fold_of
+        if fold_of is None:
+            fold_of = np.full(len(self._codes), -1)
+            fold_of[rows[order]] = folds
+        n_parts = int(fold_of.max()) + 2
+        kept = class_sums(places, codes, self._n_classes, fold_of[rows] + 1, n_parts)
+        X = X[order].tocsc() if sparse.issparse(X) else X[order]
+        return kept.plus(self.sums), rows[order], X, fold_of, n_repeated
 
 
 def deal_folds(

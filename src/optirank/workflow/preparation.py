@@ -28,7 +28,7 @@ from optirank.io.data import (
 )
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
-from optirank.panel.sources import first_look, keys_of_names
+from optirank.panel.sources import DrawnSamples, keys_of_names
 from optirank.tuning.folds import (
     N_FOLDS,
     donor_notes,
@@ -209,16 +209,16 @@ class Prepared:
         values = PerSample(n_samples, checksums)
         moments = GeneMoments()
         has_sources = self.sources is not None
-        self.sums, self.kept, self.X, self.fold_of, n_repeated = first_look(
-            self.run_pass,
+        looking = DrawnSamples(
             self.codes,
-            len(self.classes),
             keys_of_names(self.genes),
+            len(self.classes),
             fold_of=self.fold_of if has_sources else None,
             n_folds=N_FOLDS,
-            checks=[empty, values, moments],
             n_threads=n_threads,
         )
+        self.run_pass([empty, values, moments, looking])
+        self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()
         self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
         self.notes += repeated_notes(n_repeated, has_sources=has_sources)
