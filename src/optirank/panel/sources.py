@@ -49,10 +49,9 @@ def fold_matrix(
     start = 0
     for block in matrix_blocks(X, columns):
         rows = slice(start, start + block.shape[0])
-        own = [copy.copy(accumulator) for accumulator in empty]
-        for accumulator in own:
-            accumulator.add(block, rows)
-        for accumulator, of_block in zip(accumulators, own, strict=True):
+        for accumulator, before in zip(accumulators, empty, strict=True):
+            of_block = copy.copy(before)
+            of_block.add(block, rows)
             accumulator.merge(of_block)
         start = rows.stop
 
