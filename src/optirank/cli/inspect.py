@@ -79,7 +79,7 @@ def inspect(
         if file is not None:
             from optirank.workflow.label_files import explain_sample
 
-            labels, explanation = explain_sample(
+            labels = explain_sample(
                 file,
                 load(model),
                 str(explain),
@@ -87,7 +87,8 @@ def inspect(
                 **opt.reading_options(context),
             )
             show_notes(labels)
-            _show_explanation(explanation, label)
+            assert labels.explanation is not None
+            _show_explanation(labels.explanation, label)
             return
         show_card(find_model(model))
 

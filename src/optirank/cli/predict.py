@@ -137,7 +137,7 @@ def _show_labels(labels: Labels) -> None:
     ]
     show_table("Labels", ("label", "samples", "share"), rows)
     if labels.clusters is not None:
-        table = labels.clusters.table
+        table = labels.clusters
         lines = zip(
             table["cluster"],
             table["n_samples"],
