@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 
@@ -64,48 +63,6 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
             stacklevel=3,
         )
     return usable
-
-
-_DONOR = re.compile(
-    r"(^|[^a-z])(donor|patient|subject|individual|participant|person|animal)([^a-z]|$)"
-)
-
-
-def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
-    """Say that a column looks like that of donors with several samples each.
-
-    Samples of one donor resemble each other: where they are on both sides of a fold,
-    held-out samples are not independent.
-    """
-    for column in obs.columns:
-        words = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(column)).lower()
-        if column == label or not _DONOR.search(words):
-            continue
-        values = obs[column].dropna()
-        n_donors = values.nunique()
-        if 2 <= n_donors <= len(values) / 2:
-            return [
-                f"column {str(column)!r} looks like that of donors ({n_donors} of "
-                f"{len(values)} samples): samples of one donor resemble each other, "
-                "and held-out figures are too high where donors are on both sides of "
-                f"a fold; batch={str(column)!r} leaves donors out"
-            ]
-    return []
-
-
-def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
-    """Say that samples are equal to others, and what folds make of them."""
-    if not n_repeated:
-        return []
-    what = (
-        "where they are in several sources, held-out figures are too high"
-        if has_sources
-        else "equal samples are in one fold"
-    )
-    return [
-        f"{n_repeated} samples have the same order of genes as another sample, and "
-        f"are probably copies: {what}"
-    ]
 
 
 def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:

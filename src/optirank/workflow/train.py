@@ -34,12 +34,10 @@ from optirank.panel.agreement import RanksByLabel, further_genes
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS, Progress, Result
-from optirank.workflow.cards import size_table
 from optirank.workflow.checks import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import Prepared, prepare
-from optirank.workflow.withholding import held_out_probabilities
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -234,10 +232,12 @@ def train_prepared(
         tree=prepared.tree,
         terms=prepared.terms,
     )
+    table = pd.DataFrame(curve)
+    table["chosen"] = table["n_genes"] == fitted.n_genes
     return TrainingResult(
         model=model,
         held_out=held_out,
-        curve=size_table(model),
+        curve=table,
         performance=judged,
         notes=notes,
         warnings=warnings,
@@ -362,6 +362,22 @@ def _card(
         versions=versions | {name: version(name) for name in _VERSIONS},
         **judged,
     )
+
+
+def held_out_probabilities(
+    truth: NDArray, probabilities: NDArray, classes: NDArray
+) -> dict[str, tuple[float, ...]]:
+    """Of a model of two classes, by true class: the probabilities of the second.
+
+    They rise, so that they do not tell which sample is which. Nothing for more classes.
+    """
+    if len(classes) != 2:
+        return {}
+    of_samples = truth.astype(str)
+    return {
+        name: tuple(np.sort(probabilities[of_samples == name, 1]).tolist())
+        for name in map(str, classes)
+    }
 
 
 def judged_sources(
