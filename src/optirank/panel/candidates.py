@@ -33,8 +33,13 @@ class ClassSums:
 
     def plus(self, other: ClassSums) -> ClassSums:
         """The sums of the samples of both; parts of equal number are the same part."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return ClassSums(*(_added(first, second) for first, second in pairs))
+        totals = []
+        for pair in zip(vars(self).values(), vars(other).values(), strict=True):
+            shorter, longer = sorted(pair, key=len)
+            total = longer.copy()
+            total[: len(shorter)] += shorter
+            totals.append(total)
+        return ClassSums(*totals)
 
     def correlations(self, parts: NDArray | None = None) -> NDArray:
         """Correlations with the label of each class; 0 for genes that do not vary.
@@ -137,11 +142,3 @@ def _sums_of_groups(X: Any, values: NDArray, groups: NDArray, n_groups: int) -> 
     for group in np.unique(groups):
         sums[group] = values[groups == group].sum(axis=0)
     return sums
-
-
-def _added(first: NDArray, second: NDArray) -> NDArray:
-    """The sum of two arrays, of which one may lack the last rows."""
-    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
-    total = longer.copy()
-    total[: len(shorter)] += shorter
-    return total

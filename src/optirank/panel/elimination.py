@@ -347,7 +347,7 @@ class RankedSamples:
                 coef = self.fit(rows, left, _TOL_ELIMINATION, start)
                 weight = np.abs(coef).max(axis=0)
                 n_kept = max(size, len(left) // 2)
-                if self.n_classes * self.per_class <= n_kept - len(always):
+                if 0 < self.n_classes * self.per_class <= n_kept - len(always):
                     weight[_leading(coef, self.per_class)] = np.inf
                 weight[np.isin(left, always)] = np.inf
                 kept = np.sort(np.argsort(-weight, kind="stable")[:n_kept])
