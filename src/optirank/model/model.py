@@ -194,7 +194,7 @@ class Model:
     ) -> NDArray[np.float64]:
         """Probabilities (n, classes), calibrated where the model has a calibration."""
         predictor, matrix = self._bound(X, genes)
-        return predictor.probabilities(predictor.scores(matrix))
+        return predictor.panel.probabilities(predictor.scores(matrix))
 
     def label(self, X: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
         """One line per sample: label, confidence and ``probability_<class>``.
@@ -206,7 +206,7 @@ class Model:
 
         predictor, matrix = self._bound(X, genes)
         scores = predictor.scores(matrix)
-        probabilities = predictor.probabilities(scores)
+        probabilities = predictor.panel.probabilities(scores)
         chosen = best_class(scores)
         columns: dict[str, Any] = {
             "label": self.classes[chosen],

@@ -132,12 +132,6 @@ class Predictor:
             scores = rows.scores(X, self.columns, self.compiled)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def probabilities(
-        self, scores: NDArray, *, calibrated: bool = True
-    ) -> NDArray[np.float64]:
-        """Probabilities (n, classes) of scores."""
-        return self.panel.probabilities(scores, calibrated=calibrated)
-
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
         """How much samples look like the class they are given (its position)."""
         ranks = panel_ranks(self._matrix(X), self.columns, self.compiled)

@@ -87,11 +87,8 @@ def explain_row(
         }
     ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
     pairs = {}
-    if model.votes:
-        pairs = {
-            str(label): deciding_pairs(model, sample, label, used)
-            for label in model.classes
-        }
+    for label in model.classes if model.votes else ():
+        pairs[str(label)] = deciding_pairs(model, sample, label, used)
     chosen = int(probabilities.argmax())
     return Explanation(
         sample=str(adata.obs_names[row]),

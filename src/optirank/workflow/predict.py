@@ -138,7 +138,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
             f"learning from the query changed {n_changed} of {len(chosen)} labels"
         )
     else:
-        probabilities = predictor.probabilities(query.scores)
+        probabilities = predictor.panel.probabilities(query.scores)
         if options.adapt == "auto":
             notes.append(NOT_LEARNED)
         elif query.trust.adapt_helps:
@@ -200,9 +200,9 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     """Probabilities of all samples, learned from the query."""
     from optirank.panel.adaptation import learn_from_query, sharpened
 
-    predictor = query.predictor
-    plain = predictor.probabilities(query.scores)
-    soft = predictor.probabilities(query.scores, calibrated=False)
+    panel = query.predictor.panel
+    plain = panel.probabilities(query.scores)
+    soft = panel.probabilities(query.scores, calibrated=False)
     genes = gene_names(query.adata)
     size = block_rows(len(genes))
 
