@@ -43,7 +43,7 @@ from optirank.workflow.explain import explain_row
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
-from optirank.workflow.withholding import STRICT, operating_point, withhold
+from optirank.workflow.withholding import operating_point, withhold
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -161,8 +161,6 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         leaf_confidence = way.confidence[:, -1]
         chosen = (way.leaf[:, None] == leaves).argmax(axis=1)
     reasons = withholding.reasons
-    if query.alarms and options.strict:
-        reasons[:] = STRICT
     codes[reasons != ""] = len(model.labels)
     notes += withholding.notes
     if predictor.panel.calibration is None:

@@ -93,6 +93,8 @@ def withhold(
     if target is not None:
         _withhold_untrusted(decision, target, query)
     _withhold_tied(decision, query.genes_apart)
+    if options.strict and query.alarms:
+        decision.reasons[:] = STRICT
     return decision
 
 
