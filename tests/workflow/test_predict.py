@@ -377,3 +377,18 @@ def test_one_cell_has_a_cluster_and_clusters_are_not_computed(model, query):
         DataError, match=r"no column 'leiden'.*sc\.tl\.leiden makes them"
     ):
         label_profiles(bare, model, options(clusters="leiden"))
+
+
+@pytest.mark.parametrize("named", [0, 40])
+def test_samples_without_a_cluster_keep_their_label(named, model, query):
+    clusters = np.full(N_QUERY, None, dtype=object)
+    clusters[:named] = "x"
+    obs = query.obs.assign(leiden=clusters)
+    done = label_profiles(changed(query, obs=obs), model, options(clusters="leiden"))
+    table = done.table()
+    assert table["cluster"].tolist() == ["x"] * named + [""] * (N_QUERY - named)
+    own = table["cluster_label"] == table["label"]
+    assert own[named:].all()
+    assert table["cluster_share"][named:].isna().all()
+    assert table["cluster_label"][:named].nunique() == (named > 0)
+    assert any(f"{N_QUERY - named} samples have no leiden" in n for n in done.notes)

@@ -234,19 +234,9 @@ def record_path(out: Path) -> Path:
 def write_record(labels: Labels, out: Path) -> Path:
     """Write how the labels in a file were made, beside it."""
     path = record_path(out)
-    write_text(path, json.dumps(plain_record(labels.record), indent=1) + "\n")
+    text = json.dumps(labels.record, indent=1, default=np.ndarray.tolist)
+    write_text(path, f"{text}\n")
     return path
-
-
-def plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record in the types that JSON has."""
-    plain = {}
-    for name, value in record.items():
-        if isinstance(value, Mapping):
-            plain[name] = plain_record(value)
-        else:
-            plain[name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return plain
 
 
 def _tables(labels: Labels) -> Iterator[pd.DataFrame]:
