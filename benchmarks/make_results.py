@@ -44,6 +44,7 @@ STUDIES = (
     "study_design",
     "study_assays",
     "study_tree",
+    "study_candidates",
 )
 
 
