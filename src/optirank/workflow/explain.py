@@ -28,7 +28,7 @@ class Explanation(NamedTuple):
     sample, label, confidence : the sample, its label, and how probable that is.
     withheld_because : why the label is withheld; "" where it is given.
     scores : class, score and probability, the most probable first.
-    table : what each gene contributes to each class, see :meth:`optirank.Model.explain`.
+    table : what each gene contributes to each class, see `optirank.Model.explain`.
     pairs : of each class, the pairs of genes whose votes count most; empty for the
         paper's classifiers.
     """
