@@ -333,6 +333,14 @@ def control_given() -> str:
 
 
 @number
+def control_problems() -> str:
+    """Problems whose pairs got labels, for each error that was asked for."""
+    targets = sorted(read("error_control")["target"].unique())
+    n_problems = [_control(target)[2]["tissue"].nunique() for target in targets]
+    return ", ".join(map(str, n_problems))
+
+
+@number
 def control_kept_pancreas() -> str:
     """The same, pancreas alone."""
     given = _control()[2]
