@@ -18,7 +18,6 @@ from optirank.io.data import source_of, with_annotations
 from optirank.model import Terms, Tree
 from optirank.model.card import ClassCounts
 from optirank.ontology import cell_ontology, match_labels
-from optirank.workflow.levels import positions
 from optirank.workflow.predict import label_profiles
 
 if TYPE_CHECKING:
@@ -52,8 +51,8 @@ def level_counts(tree: Tree, judgements: Iterable[Judgement]) -> pd.DataFrame:
     """
     rows = []
     for judged in judgements:
-        truth = positions(tree, judged.truth)
-        given = positions(tree, judged.leaves)
+        truth = tree.positions(judged.truth)
+        given = tree.positions(judged.leaves)
         known = truth >= 0
         true_path, given_path = tree.paths[truth[known]], tree.paths[given[known]]
         for label in tree.labels:

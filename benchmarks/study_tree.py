@@ -256,7 +256,7 @@ def ways_of(
     ways = {
         "flat": flat,
         "tree": tree.descend(calibrated, model.classes),
-        "best leaf": tree.along(whole, best),
+        "best leaf": tree.descend(calibrated, model.classes, best),
     }
     return {
         name: Way(way.confidence, way.right(tree, truth), truth, weights)

@@ -62,8 +62,7 @@ def _modalities() -> dict[str, str]:
     """Single-cell or bulk, by the name of a set."""
     path = files("optirank_lab.data").joinpath("wide_sources.csv")
     with as_file(path) as table:
-        sources = pd.read_csv(table).set_index("name")["source"]
-    wide = sources.str.extract(r"modality=(\S+)")[0].to_dict()
+        wide = pd.read_csv(table).set_index("name")["modality"].to_dict()
     return wide | {name: entry.modality for name, entry in registry().items()}
 
 

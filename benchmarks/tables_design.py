@@ -94,26 +94,16 @@ def design_tissues() -> str:
 
 
 def _wide(rows: pd.DataFrame) -> pd.DataFrame:
-    """Lists and classifiers as rows, sizes as columns."""
+    """Lists as rows, sizes as columns: all lists under the panel model, and
+    optirank's under the other classifiers.
+    """
     means = mean_over_tissues(rows, ["classifier", "list", "k"]).unstack()
     sizes = sorted(means.columns, key=int)
-    order = [(classifier, name) for classifier in _CLASSIFIERS for name in _LISTS]
+    order = [(_CLASSIFIERS[0], name) for name in _LISTS]
+    order += [(classifier, _OURS) for classifier in _CLASSIFIERS[1:]]
     shown = means.loc[order, sizes].map(percent)
     shown.index = pd.Index([f"{name}, {classifier}" for classifier, name in order])
     return shown.rename_axis(index=_FIRST, columns=None).reset_index()
-
-
-@number
-def design_lead() -> str:
-    """By how many points the panel model is ahead of the other classifiers, over all
-    lists and sizes.
-    """
-    rows = read("design")
-    means = mean_over_tissues(rows[~rows["imaging"]], ["classifier", "list", "k"])
-    others = means.unstack("classifier")
-    panel = others.pop(_CLASSIFIERS[0])
-    lead = 100 * others.rsub(panel, axis=0).to_numpy()
-    return f"{lead.min():.0f} to {lead.max():.0f}"
 
 
 @number

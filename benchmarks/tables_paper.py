@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from tables import RESULTS, number, p_value, percent, read, table
+from tables import RESULTS, number, percent, read, table
 
 from optirank_lab.benchmark.statistics import (
     FEWEST_VALUES,
@@ -20,7 +20,6 @@ from optirank_lab.data.paper import (
     COSINE,
     GENES,
     SECONDS,
-    SPARSEST,
     printed,
     published,
 )
@@ -45,66 +44,64 @@ def paper_sources() -> pd.DataFrame:
 
 @table
 def paper_pairs() -> pd.DataFrame:
-    """optirank against each other classifier on the stand-ins.
+    """On how many stand-ins optirank is better or worse than each other classifier.
 
-    The share of problems and splits on which it is better, the p of the paired t-test,
-    and + or - where it is significantly better or worse.
+    By the paper's paired t-test over the problems and splits of a stand-in.
     """
     rows = _own()
     if rows.empty:
-        return pd.DataFrame({"stand-in": [NONE, NONE]})
+        return pd.DataFrame({"optirank beside": [NONE, NONE]})
     tests = paired_tests(rows.assign(group=rows["scenario"]))
     tests = tests[tests["row"] == "optirank"]
     records = []
-    for (scenario, task), part in tests.groupby(["group", "task"], sort=False):
-        record = {"stand-in": f"{task}{_SOURCES[str(scenario)]}"}
-        record |= {str(row["column"]): _paired(row) for row in part.to_dict("records")}
-        records.append(record | {"instances": str(part["pairs"].max())})
-    return pd.DataFrame(records).fillna(NONE)
-
-
-_SOURCES = {"": "", "single": ", one source", "multi": ", two sources"}
-
-
-def _paired(row: dict) -> str:
-    """A comparison as text: how often better, p, and the sign where it is clear."""
-    if row["pairs"] < FEWEST_VALUES:
-        return f"{percent(row['better'])} % (too few)"
-    sign = {1: " **+**", -1: " **-**", 0: ""}[row["sign"]]
-    return f"{100 * row['better']:.0f} %, p {p_value(row['p_value'])}{sign}"
+    for name, part in tests.groupby("column"):
+        signs = part["sign"].value_counts()
+        records.append(
+            {
+                "optirank beside": str(name),
+                "stand-ins": str(len(part)),
+                "better": str(signs.get(1, 0)),
+                "no difference at 5 %": str(signs.get(0, 0)),
+                "worse": str(signs.get(-1, 0)),
+            }
+        )
+    return pd.DataFrame(records)
 
 
 @table
 def paper_genes() -> pd.DataFrame:
-    """Genes needed, and how often a classifier needs the fewest."""
+    """Genes needed, mean over fits, in the paper and on each stand-in of a task."""
     rows = published()
-    wanted = rows[rows["measure"].isin([GENES, SPARSEST])]
-    columns = ["optirank", "ANrank-lr", "lr"]
+    wanted = rows[rows["measure"] == GENES]
     records = []
     for keys, part in wanted.groupby(["task", "scenario"], sort=False):
-        cells = part.pivot(index="measure", columns="classifier", values="value")
-        cells = cells.reindex(columns=columns).fillna(NONE)
         task = f"{keys[0]}, two sources" if keys[1] else str(keys[0])
-        record = {"task": task, "whose": PAPER}
-        record |= {f"genes: {name}": cells.loc[GENES, name] for name in columns}
-        record |= {
-            f"sparsest (%): {name}": cells.loc[SPARSEST, name] for name in columns
-        }
+        record = {"task": task}
+        of_paper = part.set_index("classifier")["value"]
+        stand_ins = _stand_ins(str(keys[0]), "multi" if keys[1] else "")
+        for name in _WITH_FEWER_GENES:
+            own = [
+                f"{of_name['n_genes'].mean():.0f}"
+                for rows_of in stand_ins.values()
+                if len(of_name := rows_of[rows_of["classifier"] == name])
+            ]
+            record[f"{name}, {PAPER}"] = of_paper.get(name, NONE)
+            record[f"{name}, ours"] = ", ".join(own) or NONE
         records.append(record)
-        for name, own in _stand_ins(str(keys[0]), "multi" if keys[1] else "").items():
-            genes = own.pivot_table(
-                index=INSTANCE, columns="classifier", values="n_genes"
-            )
-            genes = genes[[column for column in columns if column in genes]]
-            fewest = genes.le(genes.min(axis=1), axis=0).mean()
-            record = {"task": task, "whose": name}
-            record |= {f"genes: {key}": f"{n:.0f}" for key, n in genes.mean().items()}
-            record |= {
-                f"sparsest (%): {key}": f"{100 * share:.0f}"
-                for key, share in fewest.items()
-            }
-            records.append(record)
     return pd.DataFrame(records).fillna(NONE)
+
+
+_WITH_FEWER_GENES = ("optirank", "ANrank-lr", "lr")
+
+
+@number
+def fewer_genes() -> str:
+    """Stand-ins on which lr needs fewer genes than optirank, mean over fits."""
+    own = _own()
+    means = own.pivot_table(
+        index=["task", "scenario"], columns="classifier", values="n_genes"
+    )
+    return f"{(means['lr'] < means['optirank']).sum()} of {len(means)}"
 
 
 @table
@@ -291,7 +288,7 @@ def _accuracies(scenarios: list[str]) -> pd.DataFrame:
     records = []
     for keys, part in wanted.groupby(["task", "scenario"], sort=False):
         place = {"task": str(keys[0]), **words[str(keys[1])]}
-        texts = map(printed, part["value"], part["plus_minus"], part["bold"])
+        texts = [printed(row["value"], bold=row["bold"]) for _, row in part.iterrows()]
         cells = dict(zip(part["classifier"], texts, strict=True))
         ordered = {name: cells.get(name, NONE) for name in columns}
         records.append({**place, "whose": PAPER, **ordered})
@@ -302,8 +299,8 @@ def _accuracies(scenarios: list[str]) -> pd.DataFrame:
 
 
 def accuracy_cells(rows: pd.DataFrame) -> dict[str, str]:
-    """Means with standard errors by classifier; bold as in the paper: not
-    significantly worse than the best, by its paired t-test.
+    """Means by classifier; bold as in the paper: not significantly worse than the best,
+    by its paired t-test.
     """
     means = rows.groupby("classifier", sort=False)["test"].mean()
     tests = paired_tests(rows.assign(group="", task=""))
@@ -313,9 +310,8 @@ def accuracy_cells(rows: pd.DataFrame) -> dict[str, str]:
     for name, mean in means.items():
         scores = rows.loc[rows["classifier"] == name, "test"]
         few = len(scores) < FEWEST_VALUES
-        plus_minus = "" if few else percent(scores.sem())
         bold = "" if few or name in set(worse["row"]) else "yes"
-        cells[str(name)] = printed(percent(mean), plus_minus, bold)
+        cells[str(name)] = printed(percent(mean), bold=bold)
     return cells
 
 

@@ -29,8 +29,12 @@ SAME = "–"
 
 @table
 def curve() -> pd.DataFrame:
-    """Mean over tissues by method and number of genes, pairs across platforms."""
-    return curve_of(across_platforms(read("curve")))
+    """Mean over problems by method and number of genes, pairs across platforms.
+
+    Methods on all candidates are in `rivals`.
+    """
+    rows = across_platforms(read("curve"))
+    return curve_of(rows[rows["k"] != ALL])
 
 
 def curve_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +62,10 @@ def rivals() -> pd.DataFrame:
 
 
 def rivals_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFrame:
-    """The panel of 100 genes minus each method: paired differences over tissues."""
+    """The panel of 100 genes minus each method: paired differences over tissues.
+
+    The index has the method and the number of genes asked for.
+    """
     wide = rows.pivot_table(
         index="pair", columns=["method", "k"], values="balanced_accuracy"
     )
@@ -66,7 +73,7 @@ def rivals_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFrame:
     genes = rows.groupby(["method", "k"])["n_genes"].median()
     ours = wide[PANEL, "100"]
     mean = f"mean over {tissue}"
-    records = []
+    keys, records = [], []
     for key in wide:
         if key[1] not in ("100", ALL) and key != (PANEL, "30"):
             continue
@@ -78,8 +85,12 @@ def rivals_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFrame:
             mean: by_tissue.mean(),
         }
         records.append(record | _beside(ours, scores, tissues, tissue, key))
-    records.sort(key=lambda record: -record[mean])
-    return pd.DataFrame([record | {mean: percent(record[mean])} for record in records])
+        keys.append(key)
+    index = pd.MultiIndex.from_tuples(keys, names=["method", "k"])
+    table_of = pd.DataFrame(records, index=index)
+    table_of = table_of.sort_values(mean, ascending=False, kind="stable")
+    table_of[mean] = table_of[mean].map(percent)
+    return table_of
 
 
 def _beside(
@@ -101,28 +112,32 @@ def _beside(
 
 @table
 def readme_rivals() -> pd.DataFrame:
-    """The comparisons in short: the panel, and each rival with the better number of
-    genes and the better penalty.
-    """
-    rows = rivals()
-    base = rows["method"].str.removesuffix(", tuned")
-    best = ~base.duplicated() | (base == PANEL)  # the rows are sorted by their mean
+    """The comparisons in short: the panel, and the best variant of each rival."""
     columns = [
         "method",
         "genes (median)",
         "mean over problems",
         "panel of 100 minus it",
     ]
-    return rows.loc[best, columns].rename(columns={"mean over problems": "mean"})
+    rows = best_of_each(rivals())
+    return rows[columns].rename(columns={"mean over problems": "mean"})
+
+
+def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `rivals_of` with the best variant and number of genes of each
+    method; the panel keeps both of its sizes.
+    """
+    family = rows["method"].str.split(",").str[0]
+    best = ~family.duplicated() | (family == PANEL)  # the rows are sorted by their mean
+    return rows[best]
 
 
 @table
 def problems() -> pd.DataFrame:
-    """Accuracy per problem: the panel of 100 and 30 genes beside three rivals."""
+    """Accuracy per problem: the panel of 100 genes beside three rivals."""
     rows = across_platforms(read("curve"))
     shown = {
         "panel of 100": (PANEL, "100"),
-        "panel of 30": (PANEL, "30"),
         "nearest class mean, 100": (NEAREST_MEAN, "100"),
         "LR on ranks, tuned, all": ("LR on ranks, tuned", ALL),
         "SingleR": ("SingleR", ALL),
@@ -197,10 +212,6 @@ def kinds() -> pd.DataFrame:
     values that were standardised per gene.
     """
     rows = read("curve")
-    chosen = rows["k"].isin(["100", ALL]) | (
-        (rows["method"] == PANEL) & (rows["k"] == "30")
-    )
-    rows = rows[chosen]
     across = across_platforms(rows)
     modality = across["pair"].map(lambda pair: modality_of(pair.split(" to ")[0]))
     parts = {
@@ -215,12 +226,7 @@ def kinds() -> pd.DataFrame:
         column = f"{name} ({n_pairs} pairs, {n_problems} problems)"
         columns[column] = mean_over_tissues(part, ["method", "k"]).map(percent)
     wide = pd.DataFrame(columns)
-    order = [
-        (name, k)
-        for name in (*METHODS, *TOOLS)
-        for k in ("30", "100", ALL)
-        if (name, k) in wide.index
-    ]
+    order = best_of_each(rivals()).index
     text = wide.loc[order].fillna("–")
     text.index = [f"{name}, {k}" for name, k in order]
     return as_text(text, "method, genes asked for")

@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from tables import percent, read, table
 
 from optirank.workflow.trust import STEPS, is_alarm
-from optirank_lab.data.registry import registry
+from optirank_lab.data.registry import STAND_INS, group_of_sets
 
 KINDS = {
     "right": "right tissue",
@@ -15,13 +15,12 @@ KINDS = {
     "scrambled": "gene names permuted",
 }
 WHOLE = 300  # samples of a query, at most
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def judging() -> pd.DataFrame:
     """Queries that the rule was not chosen on: a set is none of the stand-ins."""
     rows = of_sets(read("agreement"))
-    stand_ins = set(registry())
+    stand_ins = {entry.name for entry in group_of_sets(STAND_INS)}
     chosen_on = rows["reference"].isin(stand_ins) & rows["query"].isin(stand_ins)
     return with_alarms(rows if chosen_on.all() else rows[~chosen_on])
 
@@ -38,21 +37,6 @@ def with_alarms(rows: pd.DataFrame) -> pd.DataFrame:
     told = zip(known, relative, rows["genes_missing"], strict=True)
     alarms = [is_alarm(*of_query) for of_query in told]
     return rows.assign(relative=relative, alarm=alarms)
-
-
-@table
-def agreement() -> pd.DataFrame:
-    """Agreement of queries of 300 samples, by what they are."""
-    rows = judging().query("size == @WHOLE")
-    lines = []
-    for kind, name in KINDS.items():
-        part = rows[rows["kind"] == kind]
-        values = part["agreement"].dropna()
-        line = {"query": name, "queries": str(len(part)), "checked": str(len(values))}
-        for share in QUANTILES:
-            line[f"{share:.0%} below"] = f"{values.quantile(share):.2f}"
-        lines.append(line)
-    return pd.DataFrame(lines)
 
 
 @table

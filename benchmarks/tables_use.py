@@ -60,28 +60,14 @@ def product_of(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @table
-def error_asked_and_got() -> pd.DataFrame:
-    """Error asked for against error got, in short."""
-    columns = {
-        "asked for": "asked for",
-        "labels given": "labels given",
-        "error, over problems": "wrong labels, mean over problems",
-        "without control": "without control",
-        "kept": "pairs on which it was kept",
-    }
-    return error_control()[[*columns]].rename(columns=columns)
-
-
-@table
 def adaptation() -> pd.DataFrame:
-    """Plain and adapted accuracy by the composition of the query."""
+    """Plain and adapted accuracy of 100 genes by the composition of the query."""
     records = []
-    rows = across_platforms(read("adaptation"))
-    for (genes, query), part in rows.groupby(["genes", "query"], sort=False):
+    rows = across_platforms(read("adaptation")).query("genes == 100")
+    for query, part in rows.groupby("query", sort=False):
         records.append(
             {
                 "query": query,
-                "genes": str(genes),
                 "pairs": str(len(part)),
                 "problems": str(part["tissue"].nunique()),
                 "plain": percent(tissue_mean(part, "plain")),
@@ -195,8 +181,8 @@ def unknown() -> pd.DataFrame:
     kinds = {f"mean over {across['tissue'].nunique()} problems": across}
     kinds |= dict(iter(across.groupby("tissue")))
     one_platform = rows[rows["shift"] == SAME_PLATFORM]
-    for tissue, part in one_platform.groupby("tissue"):
-        kinds[f"{tissue} (one platform)"] = part
+    n_problems = one_platform["tissue"].nunique()
+    kinds[f"mean over {n_problems} problems of one platform"] = one_platform
     return pd.DataFrame(
         {
             "problem": name,

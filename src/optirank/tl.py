@@ -370,7 +370,6 @@ def annotate(
     """
     from optirank.io.objects import anndata_of, check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
-    from optirank.workflow.labels import others_columns, outdated
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles
 
@@ -406,16 +405,7 @@ def annotate(
         )
     labels = label_profiles(profiles, fitted, options)
     if target is not None:
-        had_ids = "cell_ontology" in target.uns.get(key_added, {})
-        others = others_columns(key_added, target.obs, had_ids)
-        columns, probabilities = labels.fields(key_added, others)
-        for name in outdated(key_added, target.obs, columns, had_ids):
-            del target.obs[name]
-        for name, values in columns.items():
-            target.obs[name] = values
-        probabilities.index = target.obs_names
-        target.obsm[f"{key_added}_proba"] = probabilities
-        target.uns[key_added] = labels.record
+        labels.annotate(target.obs, target.obsm, target.uns, key_added)
     _conclude(labels, _teller(verbose), report, labels.notes)
     return labels
 

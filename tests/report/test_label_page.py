@@ -138,7 +138,7 @@ def test_clusters_and_missing_genes_have_their_tables(model, query):
     found = labelled(adata, model, clusters="leiden")
     text = page(found)
     assert [(row[0], row[2]) for row in rows(text, "clusters")] == [
-        (one.cluster, one.label) for one in found.clusters.table.itertuples()
+        (one.cluster, one.label) for one in found.clusters.itertuples()
     ]
     assert (
         f"{len(found.missing)} of the {len(panel_names(model))} genes of the panel"
@@ -158,14 +158,15 @@ def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
     codes = np.arange(3 * n_classes) % n_classes
     found = replace(
         found,
-        classes=names,
+        model=replace(found.model, classes=names, further=None),
         chosen=codes,
+        codes=codes,
         reasons=np.full(3 * n_classes, "", dtype=object),
         confidence=np.full(3 * n_classes, 0.9),
     )
     text = page(found)
     assert "<b onclick" not in text
-    assert text.count("&lt;b onclick") == n_classes
+    assert text.count("&lt;b onclick") == 2 * n_classes  # the labels, and the card
     assert "<b onclick" not in figure(text)
     assert figure(text).count("3 (") == n_classes
     assert tiles(text)[-1] == (

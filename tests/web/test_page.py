@@ -365,9 +365,9 @@ def test_a_sample_is_explained_as_inspect_explains_it(session, tmp_path):
     session.press("Enter")
     session.wait_for("document.getElementById('sample').open")
     ours = session.run("last_explained.explanation")
-    _, theirs = explain_sample(
+    theirs = explain_sample(
         "query.csv", load("pancreas-human"), "sample 1", genes_in="columns"
-    )
+    ).explanation
     for place, label in enumerate(load("pancreas-human").classes):
         name, table = theirs.of_class(label)
         pairs = theirs.pairs[name]

@@ -99,7 +99,8 @@ def test_an_explanation_translates_genes_as_prediction_does(model, mouse, tmp_pa
     mouse.write_h5ad(tmp_path / "mouse.h5ad")
     tl.annotate(mouse, model)
     name = str(mouse.obs_names[3])
-    labels, found = explain_sample(tmp_path / "mouse.h5ad", model, name)
+    labels = explain_sample(tmp_path / "mouse.h5ad", model, name)
+    found = labels.explanation
     assert str(found.label) == mouse.obs["optirank"].iloc[3]
     assert found.confidence == pytest.approx(mouse.obs["optirank_confidence"].iloc[3])
     assert "translated between mouse and human" in labels.notes[0]

@@ -13,6 +13,7 @@ from example_model import as_anndata
 from optirank import load, save, tl
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
+from optirank.io.objects import join
 from optirank.model.tree import SURE, fit_tree_control
 from optirank.ontology import ID_COLUMN
 from optirank.report.pages import write_report
@@ -322,3 +323,14 @@ def test_tl_takes_columns_a_mapping_and_labels_apart(sets):
 
 def test_labels_of_a_tree_have_no_threshold_of_their_own_with_a_flat_model(flat, sets):
     assert label_profiles(sets[1], flat).threshold is None
+
+
+def test_sources_without_a_common_class_name_the_labels_that_look_alike(sets):
+    reference, _ = sets
+    other = reference.copy()
+    other.obs["cell_type"] = [f"{label}s" for label in other.obs["cell_type"]]
+    both = join([reference, other], ["one", "two"])
+    asked = options(label="cell_type", batch="file")
+    with pytest.raises(DataError, match="no class is in two sources") as caught:
+        train(both, asked)
+    assert any("look like one class" in note for note in caught.value.__notes__)

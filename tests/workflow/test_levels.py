@@ -14,7 +14,6 @@ from optirank.workflow.levels import (
     level_confusions,
     level_names,
     level_outcomes,
-    positions,
     tree_table,
 )
 
@@ -25,7 +24,7 @@ TREE = Tree(
 
 
 def at(*labels: str) -> np.ndarray:
-    return positions(TREE, labels)
+    return TREE.positions(labels)
 
 
 def test_words_that_are_no_labels_have_no_position():

@@ -124,12 +124,12 @@ def query():
         predictor=predictor,
         genes_apart=np.full(4, 9),
         trust=trust(0.8, 0.8),
-        alarms=list,
+        alarms=[],
     )
 
 
 def with_trust(query, given):
-    return SimpleNamespace(**(vars(query) | {"trust": given, "alarms": given.alarms}))
+    return SimpleNamespace(**(vars(query) | {"trust": given, "alarms": given.alarms()}))
 
 
 def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training(query):

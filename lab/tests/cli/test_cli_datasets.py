@@ -54,6 +54,7 @@ def test_list_shows_the_paper_and_the_folder(example):
         "tcga",
         "by hand",
         "Public stand-ins",
+        "More public sets",
         "nki_er",
         "droplet (generated)",
     ):
@@ -147,7 +148,9 @@ def test_stand_ins_are_built_from_given_files_and_what_is_gone_is_told(
     nki = registry.find_entry("nki_er")
     gone = registry.RemoteFile("a.rda", "http://127.0.0.1:9/a.rda")
     monkeypatch.setattr(
-        registry, "stand_ins", lambda: [replace(nki, name="x", files=(gone,)), nki]
+        registry,
+        "group_of_sets",
+        lambda group: [replace(nki, name="x", files=(gone,)), nki],
     )
     done = datasets("fetch", "stand-ins", "--data", tmp_path, "--from", raw_files)
     assert done.exit_code == BAD_INPUT

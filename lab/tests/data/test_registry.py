@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from importlib.resources import files
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,12 +16,14 @@ from optirank.io.reading import write_h5ad, write_table
 from optirank_lab import load_dataset
 from optirank_lab.data import registry as sets
 from optirank_lab.data.registry import (
+    STAND_INS,
+    WIDE,
     describe,
     find_entry,
+    group_of_sets,
     harmonise,
     local_paths,
     registry,
-    stand_ins,
 )
 
 PAPER = [
@@ -42,7 +47,7 @@ def test_every_data_set_is_registered_with_its_facts():
         assert entry.files or entry.by_hand
         assert entry.source.startswith("https://") or "on PyPI" in entry.source
         assert all(file.url.startswith(("https://", "pypi:")) for file in entry.files)
-    for entry in stand_ins():
+    for entry in [*group_of_sets(STAND_INS), *group_of_sets(WIDE)]:
         assert entry.paper
         assert entry.n_samples
         for file in entry.files:
@@ -51,6 +56,23 @@ def test_every_data_set_is_registered_with_its_facts():
             )
             assert pinned
             assert entry.untried or len(file.sha256) == 64
+
+
+def test_the_sources_of_further_sets_name_those_that_are_built():
+    table = files("optirank_lab.data").joinpath("wide_sources.csv").read_text("utf-8")
+    sources = pd.read_csv(io.StringIO(table), keep_default_na=False).set_index("name")
+    entries = {entry.name: entry for entry in group_of_sets(WIDE)}
+    assert set(sources["built"]) == {"yes", "not verified", "no"}
+    assert set(sources.index[sources["built"] != "no"]) == set(entries)
+    for name, entry in entries.items():
+        row = sources.loc[name]
+        assert row["built"] == ("not verified" if entry.untried else "yes")
+        assert row["samples"] == entry.n_samples
+        assert row["modality"] == entry.modality
+        if row["repository"].count("/"):
+            assert row["commit"] in entry.files[0].url
+    for column in ("repository", "path", "commit", "licence", "sha256"):
+        assert sources[column].str.strip().all()
 
 
 def test_names_are_found_in_any_case_and_by_alias():

@@ -72,7 +72,7 @@ def inspect(
     from optirank.workflow.label_files import explain_sample
 
     given = opt.given_options(context)
-    labels, explanation = explain_sample(
+    labels = explain_sample(
         file,
         load(model),
         str(explain),
@@ -80,7 +80,8 @@ def inspect(
         **opt.reading_options(given),
     )
     show_notes(labels)
-    _show_explanation(explanation, label)
+    assert labels.explanation is not None
+    _show_explanation(labels.explanation, label)
 
 
 def show_card(path: Path) -> None:

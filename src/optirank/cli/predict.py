@@ -118,6 +118,6 @@ def _show_labels(labels: Labels) -> None:
     if labels.clusters is not None:
         rows = [
             (row["cluster"], row["n_samples"], row["label"], f"{row['share']:.0%}")
-            for row in labels.clusters.table.to_dict("records")
+            for row in labels.clusters.to_dict("records")
         ]
         show_table("Clusters", ("cluster", "samples", "label", "share"), rows)

@@ -13,6 +13,7 @@ dictionaries: a file from somebody else can give values of these types and no ot
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import math
 import types
@@ -198,46 +199,43 @@ def from_plain(kind: type[T], value: object, where: str) -> T:
         others = [choice for choice in arguments if choice is not type(None)]
         wanted = type(value) if type(value) in arguments else others[0]
         arguments = get_args(wanted)
+    make = wanted
     origin = get_origin(wanted)
     if is_dataclass(wanted) or is_typeddict(wanted):
-        return _from_entries(wanted, value, where)
-    if origin is dict and isinstance(value, dict):
-        entries = {key: (arguments[1], item) for key, item in value.items()}
-        return wanted(_each(entries, where))
-    if origin is tuple and isinstance(value, list):
-        if arguments[-1] is ...:
-            arguments = arguments[:1] * len(value)
-        if len(arguments) == len(value):
-            items = enumerate(zip(arguments, value, strict=True))
-            return wanted(_each(dict(items), where).values())
-    return _single(wanted, value, where)
+        hints = _type_hints(wanted)
+        entries = _checked_entries(wanted, value, where)
+        typed = [(name, hints[name], item) for name, item in entries.items()]
+    elif origin is dict and isinstance(value, dict):
+        typed = [(key, arguments[1], item) for key, item in value.items()]
+    elif origin is tuple and isinstance(value, list) and arguments[-1] is ...:
+        typed = [(place, arguments[0], item) for place, item in enumerate(value)]
+    elif origin is tuple and isinstance(value, list) and len(value) == len(arguments):
+        typed = list(zip(itertools.count(), arguments, value, strict=False))
+    else:
+        return _single(wanted, value, where)
+    items = {}
+    for key, kind_of_item, item in typed:
+        items[key] = from_plain(kind_of_item, item, f"{where}: {key}")
+    if origin is not None:
+        return make(items.values() if origin is tuple else items)
+    try:
+        return make(**items)
+    except TypeError as error:
+        raise ValueError(f"{where} lacks an entry: {error}") from error
 
 
-def _from_entries(kind: Any, value: object, where: str) -> Any:
-    """A dataclass or a typed dictionary."""
+def _checked_entries(kind: Any, value: object, where: str) -> dict[str, object]:
+    """The entries of a dataclass or typed dictionary, none of another name."""
     if not isinstance(value, dict):
         raise ValueError(f"{where} is not a dictionary")
-    hints = _type_hints(kind)
-    strange = sorted(set(value) - set(hints))
+    strange = sorted(set(value) - set(_type_hints(kind)))
     if strange:
         raise ValueError(f"{where} has {strange[0]!r}, which does not belong there")
     needed = getattr(kind, "__required_keys__", frozenset())  # of a dataclass none
     lacking = sorted(needed - set(value))
     if lacking:
         raise ValueError(f"{where} lacks an entry: {lacking[0]}")
-    entries = {name: (hints[name], item) for name, item in value.items()}
-    try:
-        return kind(**_each(entries, where))
-    except TypeError as error:
-        raise ValueError(f"{where} lacks an entry: {error}") from error
-
-
-def _each(entries: Mapping[Any, tuple[Any, object]], where: str) -> dict[Any, Any]:
-    """Entries by key, each read as its type."""
-    return {
-        key: from_plain(kind, item, f"{where}: {key}")
-        for key, (kind, item) in entries.items()
-    }
+    return value
 
 
 def _single(kind: Any, value: Any, where: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank.io.genes import GeneMatch, match_genes
 from optirank.model.likeness import Likeness
 from optirank.ranks.scoring import panel_ranks, score_rows
@@ -55,27 +55,23 @@ class MissingGenesError(ValueError):
             remedies.append("leave these classes out (drop_classes=True)")
         if n_present:
             remedies.append("train again on the genes that are present (query=)")
-        self.what = (
-            f"{_lack(model, match, lacking)} Missing genes: {some(match.missing)}."
-        )
+        classes = counted(len(lacking), "class", "classes")
+        if n_present == 0:
+            what = f"none of the model's {len(match.genes)} genes are present"
+        elif not enough_genes:
+            what = (
+                f"one of the model's {len(match.genes)} genes is present, and ranks "
+                "need two"
+            )
+        elif model.votes:
+            what = f"no gene with a vote for {classes} is present: {some(lacking)}"
+        else:
+            what = (
+                f"more than {MAX_MISSING:.0%} of the genes or weights of {classes} are "
+                f"missing: {some(lacking)}"
+            )
+        self.what = f"{what}. Missing genes: {some(match.missing)}."
         super().__init__(f"{self.what} Please {', or '.join(remedies)}.")
-
-
-def _lack(model: Model, match: GeneMatch, lacking: list[str]) -> str:
-    """What is missing, in one sentence."""
-    n_present = int(match.present.sum())
-    n_genes = len(match.genes)
-    if n_present == 0:
-        return f"none of the model's {n_genes} genes are present."
-    if n_present < _least_genes(model):
-        return f"one of the model's {n_genes} genes is present, and ranks need two."
-    classes = f"{len(lacking)} {'class' if len(lacking) == 1 else 'classes'}"
-    if model.votes:
-        return f"no gene with a vote for {classes} is present: {some(lacking)}."
-    return (
-        f"more than {MAX_MISSING:.0%} of the genes or weights of {classes} are "
-        f"missing: {some(lacking)}."
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,36 +155,35 @@ class Predictor:
 
     def notes(self) -> list[str]:
         """Sentences about the genes, and classes that were left out."""
-        notes = self.match.notes()
-        if self.choice:
-            notes.append(self.choice)
-        whole, without = self._accuracies()
-        if whole - without > _LOST and not self.alarms():
-            notes.append(f"{_COST.format(without, whole)}: labels are less certain")
-        elif not self.alarms():
-            notes += self._weight_notes()
+        notes = []
         if self.left_out:
-            notes.insert(
-                0,
+            notes.append(
                 f"{len(self.left_out)} classes are LEFT OUT because too many of their "
                 f"genes are missing: {some(self.left_out)}; their samples get the "
-                "label of another class",
+                "label of another class"
             )
+        notes += self.match.notes()
+        if self.choice:
+            notes.append(self.choice)
+        if not self.alarms():
+            notes += self._cost_notes()
         return notes
 
-    def _weight_notes(self) -> list[str]:
-        """Says that the missing genes are those that matter.
+    def _cost_notes(self) -> list[str]:
+        """What the missing genes cost, or that they are those that matter.
 
         Held-out accuracy was measured with genes missing at random, and does not tell
-        what that costs.
+        what it costs to lose those of large weight.
         """
-        if not self.model.votes:
-            return []
+        whole, without = self._accuracies()
+        if whole - without > _LOST:
+            return [f"{_COST.format(without, whole)}: labels are less certain"]
         present = self.match.present
         by_gene = np.abs(self.panel.coef).sum(axis=0)
         weight = 1.0 - by_gene[present].sum() / max(by_gene.sum(), np.finfo(float).tiny)
         share = 1.0 - present.mean()
-        if weight < _MUCH_WEIGHT or weight - share < _MORE_WEIGHT:
+        few = weight < _MUCH_WEIGHT or weight - share < _MORE_WEIGHT
+        if few or not self.model.votes:
             return []
         return [
             f"the missing genes are {share:.0%} of the panel and have {weight:.0%} of "
@@ -237,40 +232,29 @@ def bind(
     drop_classes: bool = False,
     compiled: bool | None = None,
 ) -> Predictor:
-    """Find a model's genes in data, and choose the panel that they serve best.
-
-    The model's own panel is used where all its genes are there. Otherwise it is the
-    panel of the path whose held-out accuracy, with as many of its genes missing, is
-    highest; the model's own where that is within a standard error of the best.
-
-    Parameters
-    ----------
-    model : the model.
-    genes : the names of the data's columns; None when they are those of the training
-        data.
-    other_names : other names that the data have for their columns, by kind; where genes
-        are missing that are found by them, that is said.
-    drop_classes : whether to leave out the classes that cannot be told without the
-        missing genes, instead of refusing. Samples of these classes get the label of
-        another.
-    compiled : whether to use compiled loops; None uses them where there are samples
-        enough to be worth loading numba. Both give the same up to the last few bits.
+    """Find a model's genes in data, and choose the panel that they serve best; see
+    :meth:`optirank.Model.bind`.
     """
     if genes is None:
         panel = model.panel
         match = GeneMatch(tuple(panel.genes.tolist()), panel.columns)
+        n_columns = model.n_features
         return Predictor(
-            model,
-            model.n_genes,
-            match,
-            panel.columns,
-            model.n_features,
-            compiled=compiled,
+            model, model.n_genes, match, panel.columns, n_columns, compiled=compiled
         )
     names = list(genes)
     whole = match_genes(model.path_genes, names, other_names)
     size = _best_size(model, whole)
     match = whole.of_genes(model.panels[size].genes)
+    choice = ""
+    if size != model.n_genes:
+        n_lost = len(whole.of_genes(model.genes).missing)
+        choice = (
+            f"the panel of {size} genes on the model's path is used, of which "
+            f"{match.present.sum()} are present: the data lack {n_lost} of the "
+            f"{model.n_genes} genes of the model's own panel, and held-out samples "
+            "were labelled better so"
+        )
     lacking = _lacking(model.panels[size], match.present, model.classes)
     left_out: tuple[str, ...] = ()
     if lacking or match.present.sum() < _least_genes(model):
@@ -281,15 +265,9 @@ def bind(
         model = model.subset(
             [label for label in model.classes if str(label) not in lacking]
         )
+    columns = match.columns[match.present]
     return Predictor(
-        model,
-        size,
-        match,
-        match.columns[match.present],
-        len(names),
-        left_out,
-        "" if size == model.n_genes else _why(model, size, whole),
-        compiled,
+        model, size, match, columns, len(names), left_out, choice, compiled
     )
 
 
@@ -315,18 +293,6 @@ def _best_size(model: Model, match: GeneMatch) -> int:
 def _least_genes(model: Model) -> int:
     """Genes that must be there: two can vote; a reference set may be a single gene."""
     return 2 if model.votes else 1
-
-
-def _why(model: Model, size: int, match: GeneMatch) -> str:
-    """Why a panel of another size is used than the model's own."""
-    own = match.of_genes(model.panels[model.n_genes].genes)
-    used = match.of_genes(model.panels[size].genes)
-    return (
-        f"the panel of {size} genes on the model's path is used, of which "
-        f"{used.present.sum()} are present: the data lack {len(own.missing)} of the "
-        f"{model.n_genes} genes of the model's own panel, and held-out samples were "
-        "labelled better so"
-    )
 
 
 def _lacking(

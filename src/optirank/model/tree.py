@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,6 +112,20 @@ class Tree:
             table[row] = places + places[-1:] * (self.depth - len(places))
         return table
 
+    @cached_property
+    def reaches(self) -> NDArray[np.bool_]:
+        """Whether a label (rows) says which label it is at a level (columns): it is at
+        this level or below, or a leaf.
+        """
+        depths = np.array([len(self.path(label)) for label in self.labels])
+        is_leaf = np.array([not self.children[label] for label in self.labels])
+        return is_leaf[:, None] | (depths[:, None] > np.arange(self.depth))
+
+    def positions(self, labels: Iterable[Any]) -> NDArray[np.intp]:
+        """Positions of names among ``labels``; ``NO_LABEL`` for other words."""
+        places = [self.place.get(name, NO_LABEL) for name in labels]
+        return np.array(places, dtype=np.intp)
+
     def of_classes(self, classes: Iterable[object]) -> Tree:
         """The tree of some of the leaves; labels that then have none below go too."""
         kept = {name for leaf in classes for name in self.path(str(leaf))}
@@ -144,21 +158,22 @@ class Tree:
         return whole
 
     def descend(
-        self, probabilities: NDArray[np.float64], classes: Iterable[object]
+        self,
+        probabilities: NDArray[np.float64],
+        classes: Iterable[object],
+        leaves: NDArray[np.intp] | None = None,
     ) -> Descent:
-        """The ways of samples by the probabilities (n, classes) of the leaves."""
+        """The ways of samples by the probabilities (n, classes) of the leaves; to
+        ``leaves`` (positions among ``labels``), if given.
+        """
         whole = self.probabilities(probabilities, classes)
-        leaf = np.full(len(whole), NO_LABEL)
+        leaf = np.full(len(whole), NO_LABEL) if leaves is None else leaves
         for label in ("", *self.labels):
             below = [self.place[name] for name in self.children[label]]
             if below:
                 here = leaf == self.place.get(label, NO_LABEL)
                 best = whole[np.ix_(here, below)].argmax(axis=1)
                 leaf[here] = np.array(below)[best]
-        return self.along(whole, leaf)
-
-    def along(self, whole: NDArray[np.float64], leaf: NDArray[np.intp]) -> Descent:
-        """The ways of samples to given leaves (positions among ``labels``)."""
         path = self.paths[leaf]
         return Descent(path, np.take_along_axis(whole, path, axis=1))
 
@@ -252,7 +267,7 @@ def fit_tree_control(
     """
     names = np.asarray(truth).astype(str)
     way = tree.descend(probabilities, classes)
-    right = way.right(tree, np.array([tree.place[name] for name in names], np.intp))
+    right = way.right(tree, tree.positions(names))
     return fit_error_control(way.confidence, right, names, target_error)
 
 

@@ -168,12 +168,12 @@ def tree(
     below it. Parameters as in :func:`labels`; ``model`` is the one that labelled them.
     """
     from optirank.model.file import as_model
-    from optirank.workflow.levels import positions, tree_table
+    from optirank.workflow.levels import tree_table
 
     known = as_model(model).tree
     if known is None:
         raise DataError("the model has no tree of labels: draw pl.labels instead")
-    given = positions(known, column(adata, key))
+    given = known.positions(column(adata, key))
     confidence = column(adata, f"{key}_confidence").astype(float)
     table = tree_table(known, given, confidence)
     return finish(draw_tree(ax, table, len(given)), show)

@@ -48,9 +48,9 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         changed.append((f"{labels.record['n_changed']:,} of {n_samples:,}", what))
     figures = {"labels": figure_image(draw_labels, table)}
     what = "classes"
-    if labels.model.tree is not None and labels.levels is not None:
+    if labels.model.tree is not None:
         what = "labels of the tree"
-        given = np.where(labels.withheld, NO_LABEL, labels.levels.given)
+        given = np.where(labels.withheld, NO_LABEL, labels.codes)
         lines = tree_table(labels.model.tree, given, labels.confidence)
         figures["tree"] = figure_image(draw_tree, lines, n_samples)
     return _of_labels(labels) | {
@@ -74,7 +74,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         "withheld_rows": _reasons(labels),
         "clusters": []
         if labels.clusters is None
-        else labels.clusters.table.to_dict("records"),
+        else labels.clusters.to_dict("records"),
     }
 
 

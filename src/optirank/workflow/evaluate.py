@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,16 +17,10 @@ from optirank.io.data import (
     source_of,
     text_column,
 )
-from optirank.model.confidence import check_target_error
 from optirank.model.tree import NO_LABEL
 from optirank.workflow import Result
 from optirank.workflow.checks import matching_fingerprints
-from optirank.workflow.levels import (
-    judged_at,
-    level_confusions,
-    level_outcomes,
-    positions,
-)
+from optirank.workflow.levels import judged_at, level_confusions, level_outcomes
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
     Performance,
@@ -36,7 +29,7 @@ from optirank.workflow.performance import (
     wilson,
 )
 from optirank.workflow.predict import label_profiles
-from optirank.workflow.withholding import operating_point
+from optirank.workflow.withholding import operating_point, target_error
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -140,19 +133,7 @@ def evaluate_profiles(
             f"{some(sorted(set(truth[has_label])))}, the model {some(names)}; "
             f"{_joining(sorted(set(truth[has_label])), list(names))}"
         )
-    compared = _compared(labels, truth, known)
-    if prevalence is not None:
-        found, numbers = np.unique(compared.truth.astype(str), return_counts=True)
-        counts = dict(zip(found.tolist(), numbers.tolist(), strict=True))
-        prevalence = check_prevalence(prevalence, compared.classes, counts)
-    judged = performance(
-        compared.truth,
-        compared.predicted,
-        compared.probabilities,
-        compared.classes,
-        compared.withheld,
-        prevalence,
-    )
+    judged = _judged(labels, truth, known, prevalence)
     levels, confusions = _by_level(labels, truth, known)
     unknown = _unknown(truth, has_label & ~known, labels)
     labels.notes.extend(_not_counted(judged, unknown))
@@ -185,55 +166,46 @@ def evaluate_profiles(
     )
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """Truth and labels of the samples that are compared class by class."""
-
-    classes: list[str]
-    truth: NDArray
-    predicted: NDArray
-    probabilities: NDArray
-    withheld: NDArray[np.bool_]
-
-
-def _compared(
-    labels: Labels, truth: NDArray[np.object_], known: NDArray[np.bool_]
-) -> _Compared:
-    """Truth and labels as classes; of a tree at the level of its leaves.
+def _judged(
+    labels: Labels,
+    truth: NDArray[np.object_],
+    known: NDArray[np.bool_],
+    prevalence: Mapping[str, float] | None,
+) -> Performance:
+    """Truth and labels compared class by class; of a tree at the level of its leaves.
 
     Samples that are known to a coarser label alone are left out, unless all are: then
     the classes are these labels.
     """
     tree = labels.model.tree
-    if tree is None or labels.levels is None:
-        return _Compared(
-            [*labels.classes],
-            truth[known],
-            labels.classes[labels.chosen[known]],
-            labels.probabilities[known],
-            labels.withheld[known],
-        )
-    true = positions(tree, truth[known])
-    names, place = judged_at(tree, true)
-    kept = place[true] != NO_LABEL
-    rows = np.flatnonzero(known)[kept]
-    n_coarse = int((~kept).sum())
-    if n_coarse:
-        labels.notes.append(
-            f"{n_coarse} samples are known to a coarser label alone: they are in the "
-            "tables of levels, not in those of classes"
-        )
-    words = np.array(names, dtype=object)
-    leaf = positions(tree, labels.classes[labels.chosen[rows]])
-    whole = tree.probabilities(labels.probabilities[rows], labels.classes)
-    is_coarse = place[labels.levels.given[rows]] == NO_LABEL
-    return _Compared(
-        names,
-        words[place[true[kept]]],
-        words[place[leaf]],
-        whole[:, positions(tree, words)],
-        labels.withheld[rows] | is_coarse,
-    )
+    rows = np.flatnonzero(known)
+    classes = labels.classes.tolist()
+    true = truth[rows]
+    given = labels.classes[labels.chosen[rows]]
+    probabilities = labels.probabilities[rows]
+    withheld = labels.withheld[rows]
+    if tree is not None:
+        classes, place = judged_at(tree, tree.positions(true))
+        of_truth = place[tree.positions(true)]
+        kept = of_truth != NO_LABEL
+        n_coarse = int((~kept).sum())
+        if n_coarse:
+            labels.notes.append(
+                f"{n_coarse} samples are known to a coarser label alone: they are in "
+                "the tables of levels, not in those of classes"
+            )
+        words = np.array([*classes, None], dtype=object)  # NO_LABEL is the last
+        true = words[of_truth[kept]]
+        given = words[place[tree.positions(given[kept])]]
+        whole = tree.probabilities(probabilities[kept], labels.classes)
+        probabilities = whole[:, tree.positions(classes)]
+        label = np.append(place, NO_LABEL)[labels.codes[rows[kept]]]
+        withheld = label == NO_LABEL  # or coarser
+    if prevalence is not None:
+        present, numbers = np.unique(true.astype(str), return_counts=True)
+        counts = dict(zip(present.tolist(), numbers.tolist(), strict=True))
+        prevalence = check_prevalence(prevalence, classes, counts)
+    return performance(true, given, probabilities, classes, withheld, prevalence)
 
 
 def _by_level(
@@ -241,10 +213,10 @@ def _by_level(
 ) -> tuple[pd.DataFrame | None, dict[str, pd.DataFrame]]:
     """What became of the samples by the level of their label, and the confusions."""
     tree = labels.model.tree
-    if tree is None or labels.levels is None:
+    if tree is None:
         return None, {}
-    true = positions(tree, truth[known])
-    given = np.where(labels.withheld, NO_LABEL, labels.levels.given)[known]
+    true = tree.positions(truth[known])
+    given = np.where(labels.withheld, NO_LABEL, labels.codes)[known]
     outcomes = level_outcomes(tree, true, given).reset_index()
     return outcomes, level_confusions(tree, true, given)
 
@@ -336,17 +308,12 @@ def _compare_with_target(
     labels: Labels,
 ) -> None:
     """Say where more labels are wrong than was asked for."""
-    control = model.panel.error_control
-    target = options.target_error
-    own_threshold = options.threshold is not None or bool(options.sensitivity)
-    if target is None and control is not None and not own_threshold:
-        target = control.target_error
-    if target is None or target == 1 or not n_given:
+    target = target_error(model, options)
+    if target is None or not n_given:
         return
-    check_target_error(target)
     error = 1.0 - n_right / n_given
     low, high = wilson(error, n_given)
-    if math.isfinite(error) and error > target:
+    if error > target:
         labels.warnings.append(
             f"asked for an error of {target:.1%}, found {error:.1%} (95 % interval "
             f"{float(low):.1%} to {float(high):.1%}) of the {n_given} labels "

@@ -13,34 +13,24 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from optirank._util.files import check_outputs, replacing, write_text
 from optirank.io.cluster import cluster_at
-from optirank.io.data import (
-    DataError,
-    need,
-)
+from optirank.io.data import DataError, need
 from optirank.io.reading import check_path, guess_format, open_file
 from optirank.io.runs import parts_folder, run_of
 from optirank.model.file import as_model, model_digest
-from optirank.workflow.explain import Explanation
-from optirank.workflow.labels import (
-    Clusters,
-    Labels,
-)
-from optirank.workflow.levels import LevelLabels
+from optirank.workflow.labels import Labels
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import label_profiles, sample_position
 from optirank.workflow.query import Progress
 from optirank.workflow.sources import names_of_files, with_annotations
 
-if TYPE_CHECKING:
-    pass
-
+_KEY = "optirank"  # of what is added to an AnnData
 SUFFIXES = (".csv", ".parquet", ".h5ad", ".zarr")
 _ROWS = 200_000  # samples written together: memory follows them
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
@@ -141,17 +131,12 @@ def explain_sample(
     sample: str,
     options: PredictOptions | None = None,
     **reading: Any,
-) -> tuple[Labels, Explanation]:
-    """Why a sample of a file got its label, under the options it was labelled with.
-
-    Gives the labels of all samples, with their notes, and the explanation.
-    """
+) -> Labels:
+    """The labels of all samples of a file, with the explanation of one of them."""
     fitted = as_model(model)
     with open_file(path, known_genes=fitted.path_genes, **reading) as opened:
         row = sample_position(opened, sample)
-        labels = label_profiles(opened, fitted, options, explained=row)
-    assert labels.explanation is not None
-    return labels, labels.explanation
+        return label_profiles(opened, fitted, options, explained=row)
 
 
 def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
@@ -165,42 +150,26 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
                 f"{name} lacks genes of other classes than {names[0]}, so that they "
                 "cannot be in one table: label these files one by one"
             )
-    thresholds = {part.threshold for part in parts}
     missing = dict.fromkeys(gene for part in parts for gene in part.missing)
+    per_sample = {
+        entry.name: np.concatenate([getattr(part, entry.name) for part in parts])
+        for entry in fields(Labels)
+        if isinstance(getattr(first, entry.name), np.ndarray)
+    }
     return replace(
         first,
         source=", ".join(names),
-        names=np.concatenate([part.names for part in parts]),
-        chosen=np.concatenate([part.chosen for part in parts]),
-        reasons=np.concatenate([part.reasons for part in parts]),
-        confidence=np.concatenate([part.confidence for part in parts]),
-        probabilities=np.concatenate([part.probabilities for part in parts]),
         notes=_prefixed([part.notes for part in parts], names),
         warnings=_prefixed([part.warnings for part in parts], names),
         missing=tuple(missing),
-        threshold=thresholds.pop() if len(thresholds) == 1 else None,
-        clusters=_clusters(parts, names),
         record=_record(parts, names),
         explanation=None,
-        alarms=np.concatenate([part.alarms for part in parts]),
         trust=None,
-        levels=_levels(parts),
         files=np.repeat(
             np.array(names, dtype=object), [len(part.chosen) for part in parts]
         ),
+        **per_sample,
     )
-
-
-def _levels(parts: Sequence[Labels]) -> LevelLabels | None:
-    """The labels of a tree of all files."""
-    levels = [part.levels for part in parts if part.levels is not None]
-    if not levels:
-        return None
-    names = [entry.name for entry in fields(LevelLabels)]
-    joined = {
-        name: np.concatenate([getattr(one, name) for one in levels]) for name in names
-    }
-    return LevelLabels(**joined)
 
 
 def _prefixed(lines: Sequence[list[str]], names: Sequence[str]) -> list[str]:
@@ -213,21 +182,6 @@ def _prefixed(lines: Sequence[list[str]], names: Sequence[str]) -> list[str]:
         if line not in common
     ]
     return [*common, *own]
-
-
-def _clusters(parts: Sequence[Labels], names: Sequence[str]) -> Clusters | None:
-    """Clusters of all files; those of two files are different ones."""
-    tables = []
-    columns = []
-    for part, name in zip(parts, names, strict=True):
-        clusters = part.clusters
-        if clusters is None:
-            return None
-        own = [f"{name}: {cluster}" for cluster in clusters.table["cluster"]]
-        tables.append(clusters.table.assign(cluster=own))
-        columns.append((clusters.names, clusters.labels, clusters.shares))
-    joined = [np.concatenate(of_files) for of_files in zip(*columns, strict=True)]
-    return Clusters(pd.concat(tables, ignore_index=True), *joined)
 
 
 def _record(parts: Sequence[Labels], names: Sequence[str]) -> dict[str, Any]:
@@ -252,9 +206,6 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
         )
     if suffix == ".parquet":
         need("pyarrow", "parquet", f"writing {out}")
-    if suffix == ".zarr":
-        need("anndata", "anndata", f"writing {out}")
-        need("zarr", "anndata", f"writing {out}")
     if suffix == ".h5ad" and query_format != "h5ad":
         raise DataError(
             f"{out} would be a copy of the query with labels, but {query} is not an "
@@ -357,32 +308,13 @@ def _write_parquet(labels: Labels, path: Path) -> None:
 
 def _write_zarr(labels: Labels, path: Path) -> None:
     """Write an AnnData without values: the samples with what tl.annotate adds."""
-    import pandas as pd
-    import zarr
+    from anndata import AnnData
 
-    key = "optirank"
-    write_elem = _write_elem()
-    columns, probabilities = labels.fields(key)
-    index = pd.Index(labels.names, dtype=str)
-    obs = pd.DataFrame(columns, index=index)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(zarr|autosharding)")
-        group = zarr.open_group(str(path), mode="w")
-        group.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
-        write_elem(group, "obs", obs)
-        write_elem(group, "var", pd.DataFrame(index=pd.Index([], dtype=str)))
-        write_elem(group, "obsm", {f"{key}_proba": probabilities.set_axis(index)})
-        write_elem(group, "uns", {key: labels.record})
-        for name in ("layers", "obsp", "varm", "varp"):
-            write_elem(group, name, {})
-
-
-def _write_elem() -> Any:
-    try:
-        from anndata.io import write_elem
-    except ImportError:  # anndata 0.10
-        from anndata.experimental import write_elem
-    return write_elem
+        warnings.filterwarnings("ignore", message=".*(zarr|autosharding|not unique)")
+        adata = AnnData(obs=pd.DataFrame(index=labels.names.astype(str)))
+        labels.annotate(adata.obs, adata.obsm, adata.uns, _KEY)
+        adata.write_zarr(path)
 
 
 def _escaped(text: str) -> str:
@@ -391,31 +323,19 @@ def _escaped(text: str) -> str:
 
 
 def _add_to_h5ad(labels: Labels, path: Path) -> None:
-    """Add to a copy what :func:`optirank.tl.annotate` adds in memory."""
-    need("anndata", "anndata", f"writing {path}")
+    """Add to a copy of the query what :func:`optirank.tl.annotate` adds in memory."""
     import h5py
+    from anndata.io import read_elem, write_elem
 
-    from optirank.workflow.labels import others_columns, outdated
-
-    write_elem = _write_elem()
-    key = "optirank"
     with h5py.File(path, "r+") as opened:
         file: Any = opened
-        obs = file["obs"]
-        had_ids = f"uns/{key}/cell_ontology" in file
-        others = others_columns(key, obs, had_ids)
-        columns, probabilities = labels.fields(key, others)
-        removed = outdated(key, obs, columns, had_ids)
-        for name in removed:
-            del obs[name]
-        for name, values in columns.items():
-            write_elem(obs, name, values)
-        before = [str(name) for name in obs.attrs["column-order"]]
-        order = [name for name in before if name not in removed]
-        order += [name for name in columns if name not in order]
-        obs.attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())
-        for group in ("obsm", "uns"):
+        obs = read_elem(file["obs"])
+        obsm: dict[str, Any] = {}
+        uns = {_KEY: file.get(f"uns/{_KEY}", {})}
+        labels.annotate(obs, obsm, uns, _KEY)
+        write_elem(file, "obs", obs)
+        for group, elements in (("obsm", obsm), ("uns", uns)):
             if group not in file:
                 write_elem(file, group, {})
-        write_elem(file["obsm"], f"{key}_proba", probabilities)
-        write_elem(file["uns"], key, labels.record)
+            for name, element in elements.items():
+                write_elem(file[group], name, element)

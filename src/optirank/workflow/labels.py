@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ import pandas as pd
 from optirank._util.names import counted, some
 from optirank.ontology import ID_COLUMN, term_ids
 from optirank.workflow import Result
-from optirank.workflow.levels import LevelLabels, level_columns
+from optirank.workflow.levels import level_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -96,6 +97,7 @@ FURTHER = (
     *("file", "cluster_label", "cluster_share"),
 )
 _LEVEL = "level_"  # columns of levels begin so
+_WITH_LABELS = ("leaf", "cluster_label", _LEVEL)  # columns of labels begin so
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,30 +109,28 @@ class Labels(Result):
     model : the model that gave them.
     source : where the samples come from.
     names : of the samples.
-    classes : the model's classes, as text.
     chosen : the class of each sample, a position in ``classes``; of a model with a tree
         the leaf, which the label may be above.
+    codes : the label of each sample, a position in ``words``.
     reasons : why the label of a sample is withheld; "" where it is given.
     alarms : of each sample, the alarm of its query; "" where there is none.
     confidence, probabilities : of each sample.
     notes : sentences for the reader.
     warnings : those that need attention: the labels may be wrong as a whole.
     missing : genes of the panel that the query lacks.
-    threshold : the confidence below which labels are withheld, if any.
-    clusters : majority labels of clusters, where these were asked for.
     record : what ``adata.uns`` and the file beside the labels keep.
+    leaf_confidence : the probability of ``chosen``, of a model with a tree.
+    groups : the cluster of each sample, "" where it has none; None if there are none.
     explanation : why a query of one sample got its label; None for more samples.
     files : the file of each sample, where several were labelled.
     trust : what checks the labels as a whole; None for several files.
-    levels : the labels of a tree, where the model has one.
-    by_level : whether tables have one column per level of it.
     """
 
     model: Model
     source: str
     names: NDArray
-    classes: NDArray
     chosen: NDArray
+    codes: NDArray
     reasons: NDArray
     alarms: NDArray
     confidence: NDArray
@@ -138,14 +138,12 @@ class Labels(Result):
     notes: list[str]
     warnings: list[str]
     missing: tuple[str, ...]
-    threshold: float | None = None
-    clusters: Clusters | None = None
-    record: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any]
+    leaf_confidence: NDArray | None = None
+    groups: NDArray | None = None
     explanation: Explanation | None = None
     files: NDArray | None = None
     trust: Trust | None = None
-    levels: LevelLabels | None = None
-    by_level: bool = False
 
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())
@@ -159,14 +157,24 @@ class Labels(Result):
             "labels": label_table(self.labels, self.confidence, self.words[-1]),
         }
         if self.clusters is not None:
-            tables["clusters"] = self.clusters.table
+            tables["clusters"] = self.clusters
         return tables
 
-    @property
+    @cached_property
+    def classes(self) -> NDArray:
+        """The model's classes, as text."""
+        return np.array([str(label) for label in self.model.classes], dtype=object)
+
+    @cached_property
     def words(self) -> NDArray:
         """All labels, and the word for labels that are withheld."""
-        names = [*self.classes] if self.levels is None else [*self.model.labels]
+        names = self.model.labels
         return np.array([*names, withheld_word(names)], dtype=object)
+
+    @property
+    def threshold(self) -> float | None:
+        """The confidence below which labels are withheld, if any."""
+        return self.record.get("threshold")
 
     @property
     def withheld(self) -> NDArray:
@@ -179,19 +187,26 @@ class Labels(Result):
         return bool((self.alarms != "").any())
 
     @property
-    def codes(self) -> NDArray:
-        """Positions in ``words``."""
-        return self._codes(slice(None))
-
-    def _codes(self, rows: slice) -> NDArray:
-        given = self.chosen if self.levels is None else self.levels.given
-        withheld = self.reasons[rows] != ""
-        return np.where(withheld, len(self.words) - 1, given[rows])
-
-    @property
     def labels(self) -> NDArray:
         """The label of each sample, or the word for one that is withheld."""
         return self.words[self.codes]
+
+    @cached_property
+    def clusters(self) -> pd.DataFrame | None:
+        """The majority label of each cluster, see `majority`; those of two files are
+        different ones.
+        """
+        if self.groups is None:
+            return None
+        return majority(self._clusters, self.codes, self.confidence, self.words)
+
+    @cached_property
+    def _clusters(self) -> NDArray:
+        """The cluster of each sample, with its file where there are several."""
+        assert self.groups is not None
+        if self.files is None:
+            return self.groups
+        return np.where(self.groups == "", "", self.files + ": " + self.groups)
 
     def counts(self) -> dict[str, int]:
         """Samples of each label that occurs, the most frequent first."""
@@ -206,7 +221,7 @@ class Labels(Result):
         """
         columns: dict[str, Any] = {
             "sample": self.names[rows],
-            "label": self.words[self._codes(rows)],
+            "label": self.words[self.codes[rows]],
             "confidence": self.confidence[rows],
         }
         probabilities = self.probabilities[rows].T
@@ -214,78 +229,69 @@ class Labels(Result):
             columns[f"probability_{label}"] = column
         return pd.DataFrame(columns | self.further(rows))
 
-    def further(self, rows: slice = slice(None)) -> dict[str, NDArray]:
+    def further(self, rows: slice = slice(None)) -> dict[str, Any]:
         """Columns after the probabilities; what is added here is in every format."""
-        columns = {"withheld_because": self.reasons[rows]}
+        columns: dict[str, Any] = {"withheld_because": self.reasons[rows]}
+        codes = self.codes[rows]
+        tree, terms = self.model.tree, self.model.terms
         if self.alarmed:
             columns["alarm"] = self.alarms[rows]
-        tree, terms = self.model.tree, self.model.terms
-        if tree is not None and self.levels is not None:
+        if tree is not None and self.leaf_confidence is not None:
             columns["leaf"] = self.classes[self.chosen[rows]]
-            columns["leaf_confidence"] = self.levels.leaf_confidence[rows]
-            if self.by_level:
-                columns |= level_columns(tree, self._codes(rows), self.words)
+            columns["leaf_confidence"] = self.leaf_confidence[rows]
+            if self.record["options"].get("levels"):
+                columns |= level_columns(tree, codes, self.words)
         if terms is not None:
             ids = [*term_ids(self.words, terms.ids)]
-            columns[ID_COLUMN] = np.array(ids, dtype=object)[self._codes(rows)]
+            columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
         if self.files is not None:
             columns["file"] = self.files[rows]
-        if self.clusters is not None:
-            columns["cluster"] = self.clusters.names[rows]
-            columns["cluster_label"] = self.clusters.labels[rows]
-            columns["cluster_share"] = self.clusters.shares[rows]
+        if self.clusters is not None and self.groups is not None:
+            of_cluster = self.clusters.set_index("cluster")
+            place = of_cluster.index.get_indexer(pd.Index(self._clusters[rows]))
+            labels = of_cluster["label"].to_numpy(dtype=object)[place]
+            shares = of_cluster["share"].to_numpy(dtype=float)[place]
+            columns["cluster"] = self.groups[rows]
+            columns["cluster_label"] = np.where(place < 0, self.words[codes], labels)
+            columns["cluster_share"] = np.where(place < 0, np.nan, shares)
         return columns
 
-    def fields(
-        self, key: str, present: Iterable[str] = ()
-    ) -> tuple[dict[str, Any], pd.DataFrame]:
-        """What is added to ``obs`` and ``obsm`` of an AnnData under a key.
+    def annotate(self, obs: Any, obsm: Any, uns: Any, key: str) -> None:
+        """Put the labels into parts of an AnnData of these samples, under a key, in
+        place of those of an earlier annotation.
 
         Ids of the Cell Ontology have the name that CELLxGENE asks for, without the key;
-        with it where ``present``, the columns of others, has that name.
+        with it where ``obs`` has a column of somebody else under that name.
         """
-        columns: dict[str, Any] = {
+        columns = self.further()
+        columns.pop("cluster", None)  # which obs has
+        for name in columns:
+            if name.startswith(_WITH_LABELS) and name != "leaf_confidence":
+                columns[name] = as_category(columns[name], self.words)
+            elif name in ("withheld_because", "alarm", ID_COLUMN):
+                columns[name] = pd.Categorical(columns[name])
+        ids = columns.pop(ID_COLUMN, None)
+        own_name = f"{key}_{ID_COLUMN}"
+        earlier = {f"{key}_{name}" for name in (*FURTHER, ID_COLUMN)}
+        if "cell_ontology" in uns.get(key, {}) and own_name not in obs:
+            earlier.add(ID_COLUMN)
+        written = {
             key: as_category(self.labels, self.words),
             f"{key}_confidence": self.confidence,
         }
-        further: dict[str, Any] = dict(self.further())
-        further.pop("cluster", None)  # which the AnnData has
-        for name in {"withheld_because", "alarm"}.intersection(further):
-            further[name] = pd.Categorical(further[name])
-        if "cluster_label" in further:
-            further["cluster_label"] = as_category(further["cluster_label"], self.words)
-        for name in ("leaf", *(name for name in further if name.startswith(_LEVEL))):
-            if name in further:
-                further[name] = as_category(further[name], self.words)
-        ids = further.pop(ID_COLUMN, None)
-        columns |= {f"{key}_{name}": values for name, values in further.items()}
+        written |= {f"{key}_{name}": values for name, values in columns.items()}
         if ids is not None:
-            name = f"{key}_{ID_COLUMN}" if ID_COLUMN in present else ID_COLUMN
-            columns[name] = pd.Categorical(ids)
-        names = probability_columns(self.classes)
-        index = pd.Index(self.names, dtype=object)
-        frame = pd.DataFrame(self.probabilities, index=index, columns=pd.Index(names))
-        return columns, frame
-
-
-def others_columns(key: str, present: Iterable[str], had_ids: bool) -> list[str]:
-    """Columns that no earlier annotation wrote; ``had_ids``: that one wrote terms."""
-    names = [*present]
-    ours = had_ids and f"{key}_{ID_COLUMN}" not in names
-    return [name for name in names if not (ours and name == ID_COLUMN)]
-
-
-def outdated(
-    key: str, present: Iterable[str], written: Iterable[str], had_ids: bool = False
-) -> list[str]:
-    """Columns under a key that an earlier annotation left, and that are not written."""
-    names = [*present]
-    known = {f"{key}_{name}" for name in (*FURTHER, ID_COLUMN)}
-    known |= {name for name in names if name.startswith(f"{key}_{_LEVEL}")}
-    left = known.intersection(names)
-    if had_ids and f"{key}_{ID_COLUMN}" not in names:
-        left |= {ID_COLUMN}.intersection(names)
-    return sorted(left.difference(written))
+            is_free = ID_COLUMN not in obs or ID_COLUMN in earlier
+            written[ID_COLUMN if is_free else own_name] = ids
+        for name in [*obs.columns]:
+            is_ours = name in earlier or str(name).startswith(f"{key}_{_LEVEL}")
+            if is_ours and name not in written:
+                del obs[name]
+        for name, values in written.items():
+            obs[name] = values
+        names = pd.Index(probability_columns(self.classes))
+        obsm[f"{key}_proba"] = pd.DataFrame(self.probabilities, obs.index, names)
+        uns[key] = self.record
 
 
 def free_word(classes: Iterable, *words: str) -> str:
@@ -307,7 +313,7 @@ def mixed_word(classes: Iterable) -> str:
     return free_word(classes, "heterogeneous", "mixed")
 
 
-def probability_columns(classes: NDArray) -> list[str]:
+def probability_columns(classes: Iterable[object]) -> list[str]:
     """Names for columns of probabilities that every format stores: the classes where
     possible.
 
@@ -335,18 +341,9 @@ def as_category(values: NDArray, words: NDArray) -> pd.Categorical:
 _MAJORITY = 0.5  # share of a cluster's samples that its label must have
 
 
-class Clusters(NamedTuple):
-    """The majority label of each cluster, and what that gives each sample."""
-
-    table: pd.DataFrame  # cluster, n_samples, label, share; the largest first
-    names: NDArray  # (n,): the cluster of each sample, "" where it has none
-    labels: NDArray  # (n,): its label, the sample's own where it has no cluster
-    shares: NDArray  # (n,): share of the cluster's samples with that label
-
-
 def majority(
-    clusters: pd.Series, codes: NDArray, confidence: NDArray, words: NDArray
-) -> Clusters:
+    clusters: NDArray, codes: NDArray, confidence: NDArray, words: NDArray
+) -> pd.DataFrame:
     """Give each cluster the label that most of its samples have.
 
     Samples whose label is withheld have no vote; of labels with as many votes the one
@@ -356,31 +353,28 @@ def majority(
 
     Parameters
     ----------
-    clusters : the cluster of each sample, NaN where it has none.
+    clusters : the cluster of each sample, "" where it has none.
     codes : its label, a position in ``words``; the last word is that of labels
         withheld.
     confidence : of each label.
-    words : the classes, and the word for a label that is withheld.
+    words : the labels, and the word for a label that is withheld.
+
+    Returns
+    -------
+    A table with ``cluster``, ``n_samples``, ``label`` and ``share`` (of its samples
+    with that label), the largest cluster first.
     """
-    known = np.asarray(clusters.notna())
-    texts = clusters.to_numpy(dtype=object)[known].astype(str)
-    names, group = np.unique(texts, return_inverse=True)
+    known = clusters != ""
+    names, group = np.unique(clusters[known].astype(str), return_inverse=True)
     own_codes = codes[known]
     winner = _winners(group, own_codes, confidence[known], len(names), len(words))
     sizes = np.bincount(group, minlength=len(names))
     n_agreeing = np.bincount(group[own_codes == winner[group]], minlength=len(names))
     share = n_agreeing / sizes
     label = np.where(share < _MAJORITY, mixed_word(words), words[winner])
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {"cluster": names, "n_samples": sizes, "label": label, "share": share}
     ).sort_values("n_samples", ascending=False, kind="stable", ignore_index=True)
-    sample_clusters = np.full(len(codes), "", dtype=object)
-    sample_clusters[known] = names.astype(object)[group]
-    sample_labels = words[codes]
-    sample_labels[known] = label[group]
-    shares = np.full(len(codes), np.nan)
-    shares[known] = share[group]
-    return Clusters(table, sample_clusters, sample_labels, shares)
 
 
 def _winners(

@@ -6,71 +6,18 @@ coarse; if it stands below a truth that is known to a coarser label alone, it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from optirank.model.tree import NO_LABEL, Descent, Tree
+from optirank.model.tree import NO_LABEL, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from optirank.model import Model
+    from numpy.typing import NDArray
 
 COARSER = "coarser"  # a label above the level of a table
 WITHHELD = "withheld"
-
-
-@dataclass(frozen=True)
-class LevelLabels:
-    """The labels of samples on their way down a tree.
-
-    Attributes
-    ----------
-    given : the label of each sample, a position among those of the tree; the coarsest
-        one where even that is unsure.
-    confidence : its probability.
-    classes : the class at the end of each way, a position among those of the model.
-    leaf_confidence : its probability.
-    """
-
-    given: NDArray[np.intp]
-    confidence: NDArray[np.float64]
-    classes: NDArray[np.intp]
-    leaf_confidence: NDArray[np.float64]
-
-
-def way_of(
-    tree: Tree,
-    probabilities: NDArray[np.float64],
-    classes: Sequence[object] | NDArray,
-    chosen: NDArray[np.intp] | None = None,
-) -> Descent:
-    """The ways of samples down a tree; to the classes ``chosen``, if given."""
-    if chosen is None:
-        return tree.descend(probabilities, classes)
-    whole = tree.probabilities(probabilities, classes)
-    return tree.along(whole, positions(tree, np.asarray(classes).astype(str)[chosen]))
-
-
-def level_labels(model: Model, way: Descent, threshold: float) -> LevelLabels:
-    """The deepest labels of ways that reach a threshold."""
-    assert model.tree is not None
-    given, confidence = way.label(threshold)
-    class_at = np.full(len(model.tree.labels), NO_LABEL)
-    class_at[positions(model.tree, model.classes.astype(str))] = np.arange(
-        len(model.classes)
-    )
-    return LevelLabels(
-        given=np.where(given == NO_LABEL, way.path[:, 0], given),
-        confidence=confidence,
-        classes=class_at[way.leaf],
-        leaf_confidence=way.confidence[:, -1],
-    )
 
 
 def level_columns(
@@ -81,21 +28,13 @@ def level_columns(
     ``codes`` are positions in ``words``: the labels of the tree, and the word for none.
     """
     known = codes < len(tree.labels)
-    path = tree.paths[np.where(known, codes, 0)]
-    is_leaf = np.array([not tree.children[label] for label in tree.labels])
-    depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
+    own = np.where(known, codes, 0)
     columns = {}
     for level, name in enumerate(level_names(tree)):
-        own = np.where(known, codes, 0)
-        reaches = known & (is_leaf[own] | (depths[own] >= level))
-        at_level = np.where(reaches, path[:, level], len(words) - 1)
+        reaches = known & tree.reaches[own, level]
+        at_level = np.where(reaches, tree.paths[own, level], len(words) - 1)
         columns[f"level_{name.removeprefix('level ')}"] = words[at_level]
     return columns
-
-
-def positions(tree: Tree, labels: ArrayLike) -> NDArray[np.intp]:
-    """Positions of labels among those of a tree; ``NO_LABEL`` for other words."""
-    return pd.Index(tree.labels).get_indexer(pd.Index(labels).astype(object))
 
 
 def level_names(tree: Tree) -> list[str]:
@@ -143,10 +82,10 @@ def level_outcomes(
     ``wrong``. ``truth`` and ``given`` are positions of labels.
     """
     depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
-    above = _is_above(tree)
     known = np.where(given == NO_LABEL, truth, given)
-    coarse = above[known, truth]
-    right = (known == truth) | above[truth, known]
+    is_above = (tree.paths[truth] == known[:, None]).any(axis=1)
+    right = (tree.paths[known] == truth[:, None]).any(axis=1)
+    coarse = is_above & ~right
     level = np.where(given == NO_LABEL, tree.depth, depths[known])
     rows = []
     for number, name in enumerate([*level_names(tree), WITHHELD]):
@@ -173,11 +112,9 @@ def level_confusions(
     Both are read at that level. The last columns are labels above it, and labels that
     are withheld. Samples whose truth is known above the level alone are left out.
     """
-    is_leaf = np.array([not tree.children[label] for label in tree.labels])
-    depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
     tables = {}
     for level, name in enumerate(level_names(tree)):
-        reaches = is_leaf | (depths >= level)
+        reaches = tree.reaches[:, level]
         known = reaches[truth]
         at_level = np.unique(tree.paths[reaches, level])
         columns = [*(tree.labels[label] for label in at_level), COARSER, WITHHELD]
@@ -220,12 +157,3 @@ def judged_at(
             above = len(labels) - 1
         place[tree.place[label]] = above
     return labels, place
-
-
-def _is_above(tree: Tree) -> NDArray[np.bool_]:
-    """Whether a label (rows) stands above another (columns)."""
-    above = np.zeros((len(tree.labels), len(tree.labels)), dtype=bool)
-    for label in tree.labels:
-        for upper in tree.path(label)[:-1]:
-            above[tree.place[upper], tree.place[label]] = True
-    return above

@@ -10,8 +10,8 @@ its threshold where the query's own confidences are low.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,23 +36,16 @@ from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import model_digest
+from optirank.model.likeness import INVERTED
 from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
 from optirank.workflow.explain import explain_row
-from optirank.workflow.labels import (
-    Clusters,
-    Labels,
-    majority,
-    probability_columns,
-    withheld_word,
-)
-from optirank.workflow.levels import LevelLabels, level_labels, way_of
+from optirank.workflow.labels import Labels, probability_columns, withheld_word
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
-from optirank.workflow.withholding import STRICT, Withholding, operating_point, withhold
+from optirank.workflow.withholding import STRICT, operating_point, withhold
 
 if TYPE_CHECKING:
-    import pandas as pd
     from anndata import AnnData
     from numpy.typing import NDArray
 
@@ -117,8 +110,7 @@ def label_profiles(
         progress=progress,
         cluster=cluster,
     )
-    decided = _decide(query, options)
-    labels = _describe(query, decided, groups, options)
+    labels = _decide(query, options, groups)
     if len(labels.chosen) == 1:
         explained = 0
     if explained is None:
@@ -129,60 +121,78 @@ def label_profiles(
     return replace(labels, explanation=explanation)
 
 
-@dataclass(frozen=True)
-class _Decided:
-    """Labels as positions of classes, and what they rest on.
-
-    Attributes
-    ----------
-    probabilities : of all samples and classes.
-    chosen, confidence : the class of each sample, and the probability of its label.
-    withholding : which labels are withheld, and why.
-    n_changed : labels that learning from the query changed; None if it did not learn.
-    notes : sentences on all this.
-    levels : the labels of a tree, where the model has one.
-    """
-
-    probabilities: NDArray[np.float64]
-    chosen: NDArray[np.intp]
-    confidence: NDArray[np.float64]
-    withholding: Withholding
-    n_changed: int | None
-    notes: list[str]
-    levels: LevelLabels | None = None
-
-
-def _decide(query: Query, options: PredictOptions) -> _Decided:
+def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> Labels:
     """From scores to labels: probabilities, the best class, what is withheld."""
+    predictor = query.predictor
+    model = predictor.model
+    record = _record(query, options)
+    notes = _query_notes(query)
     chosen = best_class(query.scores)
-    n_changed = None
-    trust = query.trust
-    if options.adapt is True or (options.adapt == "auto" and trust.adapt_helps):
+    if options.adapt is True or (options.adapt == "auto" and query.trust.adapt_helps):
         probabilities = _learned_probabilities(query)
-        n_changed = int((probabilities.argmax(axis=1) != chosen).sum())
-        chosen = probabilities.argmax(axis=1)
-        notes = [f"learning from the query changed {n_changed} of {len(chosen)} labels"]
+        learned = probabilities.argmax(axis=1)
+        n_changed = int((learned != chosen).sum())
+        chosen = learned
+        record["n_changed"] = n_changed
+        notes.append(
+            f"learning from the query changed {n_changed} of {len(chosen)} labels"
+        )
     else:
-        probabilities = query.predictor.probabilities(query.scores)
-        notes = _suggestions(query, options)
-    point = operating_point(query.predictor.model, options.sensitivity)
+        probabilities = predictor.probabilities(query.scores)
+        if options.adapt == "auto":
+            notes.append(NOT_LEARNED)
+        elif query.trust.adapt_helps:
+            notes.append(ADAPT_MAY_HELP)
+    point = operating_point(model, options.sensitivity)
     if point is not None:
         chosen = point.chosen(probabilities)
-        notes.append(point.note(len(query.predictor.match.missing)))
+        notes.append(point.note(len(predictor.match.missing)))
     confidence = probabilities[np.arange(len(chosen)), chosen]
-    model = query.predictor.model
+    leaf_confidence = None
     if model.tree is None:
         withholding = withhold(query, confidence, options)
-        levels = None
+        codes = chosen.copy()
     else:
-        fixed = None if point is None else chosen
-        way = way_of(model.tree, probabilities, model.classes, fixed)
+        leaves = model.tree.positions(model.classes.astype(str))
+        fixed = None if point is None else leaves[chosen]
+        way = model.tree.descend(probabilities, model.classes, fixed)
         withholding = withhold(query, way.confidence, options)
-        levels = level_labels(model, way, withholding.threshold or 0.0)
-        chosen, confidence = levels.classes, levels.confidence
+        codes, confidence = way.label(withholding.threshold or 0.0)
+        leaf_confidence = way.confidence[:, -1]
+        chosen = (way.leaf[:, None] == leaves).argmax(axis=1)
+    reasons = withholding.reasons
+    if query.alarms and options.strict:
+        reasons[:] = STRICT
+    codes[reasons != ""] = len(model.labels)
     notes += withholding.notes
-    return _Decided(
-        probabilities, chosen, confidence, withholding, n_changed, notes, levels
+    if predictor.panel.calibration is None:
+        notes.append(NOT_CALIBRATED)
+    if groups is not None and (groups == "").any():
+        n_free = int((groups == "").sum())
+        notes.append(
+            f"{n_free} samples have no {options.clusters}: they keep their own label"
+        )
+    if withholding.threshold is not None:
+        record["threshold"] = float(withholding.threshold)
+        record["threshold_reason"] = withholding.threshold_reason
+    record["notes"] = np.array([*query.alarms, *notes], dtype=object)
+    return Labels(
+        model=model,
+        source=source_of(query.adata),
+        names=query.adata.obs_names.to_numpy(dtype=object),
+        chosen=chosen,
+        codes=codes,
+        reasons=reasons,
+        alarms=np.full(len(reasons), "; ".join(query.alarms), dtype=object),
+        confidence=confidence,
+        probabilities=probabilities,
+        notes=notes,
+        warnings=list(query.alarms),
+        missing=predictor.match.missing,
+        record=record,
+        leaf_confidence=leaf_confidence,
+        groups=groups,
+        trust=query.trust,
     )
 
 
@@ -204,62 +214,6 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
 
     learned = learn_from_query(soft, over_query, (len(plain), len(genes)))
     return sharpened(learned, float(plain.max(axis=1).mean()))
-
-
-def _suggestions(query: Query, options: PredictOptions) -> list[str]:
-    """Whether learning from the query may help."""
-    if options.adapt == "auto":
-        return [NOT_LEARNED]
-    return [ADAPT_MAY_HELP] if query.trust.adapt_helps else []
-
-
-def _describe(
-    query: Query,
-    decided: _Decided,
-    groups: pd.Series | None,
-    options: PredictOptions,
-) -> Labels:
-    """Labels with all that there is to say of them."""
-    predictor = query.predictor
-    model = predictor.model
-    alarms = query.alarms()
-    reasons = decided.withholding.reasons
-    if alarms and options.strict:
-        reasons[:] = STRICT
-    classes = np.array([str(label) for label in model.classes], dtype=object)
-    words = np.array([*model.labels, withheld_word(model.labels)], dtype=object)
-    given = decided.chosen if decided.levels is None else decided.levels.given
-    codes = np.where(reasons != "", len(model.labels), given)
-    notes = [*_query_notes(query), *decided.notes]
-    if predictor.panel.calibration is None:
-        notes.append(NOT_CALIBRATED)
-    clusters = _majority(groups, codes, decided.confidence, words, options, notes)
-    return Labels(
-        model=model,
-        source=source_of(query.adata),
-        names=query.adata.obs_names.to_numpy(dtype=object),
-        classes=classes,
-        chosen=decided.chosen,
-        reasons=reasons,
-        confidence=decided.confidence,
-        probabilities=decided.probabilities,
-        notes=notes,
-        warnings=list(alarms),
-        alarms=np.full(len(reasons), "; ".join(alarms), dtype=object),
-        trust=query.trust,
-        missing=predictor.match.missing,
-        threshold=decided.withholding.threshold,
-        clusters=clusters,
-        levels=decided.levels,
-        by_level=options.levels,
-        record=_record(query, options, decided, classes, [*alarms, *notes]),
-    )
-
-
-def _by_column(by_label: Mapping[str, float]) -> dict[str, float]:
-    """Numbers by label, under names that every format stores."""
-    names = probability_columns(np.array(list(by_label), dtype=object))
-    return dict(zip(names, by_label.values(), strict=True))
 
 
 def _check_asked(adata: AnnData, model: Model, options: PredictOptions) -> None:
@@ -284,8 +238,14 @@ def _query_notes(query: Query) -> list[str]:
     """What the reader changed, which genes are missing, and what the values are."""
     predictor = query.predictor
     notes = [*notes_of(query.adata), *predictor.notes()]
-    notes += _raw_notes(query.adata, predictor.match.missing)
-    notes += query.notes()
+    in_raw = set(predictor.match.missing).intersection(raw_genes(query.adata))
+    if in_raw:
+        notes.append(
+            f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"
+        )
+    if query.inverted:
+        notes.append(INVERTED)
+    notes += query.trust.notes()
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
@@ -323,16 +283,8 @@ def _bind(
     return predictor
 
 
-def _raw_notes(adata: AnnData, missing: Sequence[str]) -> list[str]:
-    """Say where genes that are missing are in ``raw``."""
-    in_raw = set(missing).intersection(raw_genes(adata))
-    if not in_raw:
-        return []
-    return [f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"]
-
-
-def _groups(adata: AnnData, column: str) -> pd.Series:
-    """The cluster of each sample."""
+def _groups(adata: AnnData, column: str) -> NDArray[np.object_]:
+    """The cluster of each sample, "" where it has none."""
     obs = annotations_of(adata)
     if column not in obs.columns:
         raise DataError(
@@ -341,38 +293,14 @@ def _groups(adata: AnnData, column: str) -> pd.Series:
             "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
             "own label"
         )
-    return text_column(obs, column, source_of(adata))
+    return text_column(obs, column, source_of(adata)).fillna("").to_numpy(dtype=object)
 
 
-def _majority(
-    groups: pd.Series | None,
-    codes: NDArray,
-    confidence: NDArray,
-    words: NDArray,
-    options: PredictOptions,
-    notes: list[str],
-) -> Clusters | None:
-    """The majority labels of clusters, where these were asked for."""
-    if groups is None:
-        return None
-    n_free = int(groups.isna().sum())
-    if n_free:
-        notes.append(
-            f"{n_free} samples have no {options.clusters}: they keep their own label"
-        )
-    return majority(groups, codes, confidence, words)
-
-
-def _record(
-    query: Query,
-    options: PredictOptions,
-    decided: _Decided,
-    classes: NDArray,
-    notes: list[str],
-) -> dict[str, Any]:
-    """How the labels were made, in values that a file can hold."""
+def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
+    """How the labels are made, in values that a file can hold."""
     predictor = query.predictor
     model = predictor.model
+    by_label = query.trust.by_label
     record: dict[str, Any] = {
         "model": model.card.name,
         "model_sha256": model_digest(model),
@@ -380,22 +308,17 @@ def _record(
         "options": options.given(),
         "query": Path(source_of(query.adata)).name,
         "query_checksum": query.checksum,
-        "classes": classes,
+        "classes": np.array([str(label) for label in model.classes], dtype=object),
         "withheld_label": withheld_word(model.labels),
         "n_genes": len(predictor.match.genes),
         "missing_genes": np.array(predictor.match.missing, dtype=object),
         "left_out_classes": np.array(predictor.left_out, dtype=object),
         "agreement": query.trust.agreement,
-        "agreement_by_label": _by_column(query.trust.by_label),
+        "agreement_by_label": dict(
+            zip(probability_columns(by_label), by_label.values(), strict=True)
+        ),
         "likeness": query.trust.likeness,
-        "notes": np.array(notes, dtype=object),
     }
     if model.terms is not None:
         record["cell_ontology"] = model.terms.version
-    withholding = decided.withholding
-    if withholding.threshold is not None:
-        record["threshold"] = float(withholding.threshold)
-        record["threshold_reason"] = withholding.threshold_reason
-    if decided.n_changed is not None:
-        record["n_changed"] = decided.n_changed
     return record

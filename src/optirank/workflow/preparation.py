@@ -176,11 +176,14 @@ class Prepared:
         pairs = [*zip(folds, learned, strict=True)]
         usable = [fold for fold, known in pairs if known.any()]
         if not usable:
-            raise DataError(
+            error = DataError(
                 f"{source}: no class is in two sources of column {batch!r}, so "
                 "none that is learned from some can be tested on another: leave the "
                 "column out, or name another (batch=)"
             )
+            for note in self.notes:  # such as labels that look like one class
+                error.add_note(note)
+            raise error
         lost = np.unique(
             np.concatenate([codes[test][~known] for (_, test), known in pairs])
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
-from optirank.model.likeness import INVERTED, looks_inverted
+from optirank.model.likeness import looks_inverted
 from optirank.model.values import ValueCounter, ValueShares
 from optirank.panel.agreement import (
     FEWEST_GENES,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 _BLOCK_SAMPLES = 4096  # read together: more save no time
-_LIKENESS_SAMPLES = 2000  # whose likeness is known of a query
 _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
 _MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
 
@@ -65,11 +63,6 @@ class _GenesApart(PerSample):
     def of_block(self, block: NDArray, rows: slice) -> NDArray:
         """See `genes_apart`."""
         return genes_apart(block)
-
-
-def labels_of(predictor: Predictor, block: Any, rows: slice) -> NDArray[np.intp]:
-    """Labels of the samples of a block that has the panel's genes among others."""
-    return best_class(predictor.scores(block))
 
 
 class _Likeness:
@@ -111,6 +104,7 @@ class Query:
     likeness : of the samples at ``looked_at``.
     standardised : whether the values were standardised per gene.
     trust : what checks the labels as a whole.
+    alarms : what says that the labels may be wrong as a whole.
     inverted : whether the genes seem to be in the opposite order.
     checksum : of the names and values that were read.
     """
@@ -127,11 +121,7 @@ class Query:
         n_samples = adata.n_obs
         self.adata = adata
         self.predictor = predictor
-        every = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
-        if predictor.panel.likeness is None:
-            if all_likeness:
-                _ = predictor.likeness_score  # raises
-            every = n_samples
+        every = 1 if all_likeness else every_so_many(n_samples)
         self.looked_at = np.arange(0, n_samples, every)
         # All that there is to know of the samples: a further accumulator goes here
         narrowed = predictor.narrowed()
@@ -146,19 +136,32 @@ class Query:
         if predictor.panel.likeness is not None:
             looks["likeness"] = _Likeness(narrowed, every)
         columns, means = _further(adata, predictor)
-        read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
-        panel = np.searchsorted(read, predictor.columns)
+        read = predictor.columns
+        dense: list[int] = []
         if len(columns):
+            read = np.union1d(read, columns)  # rising: CSR rows stay sorted
+            panel = np.searchsorted(read, predictor.columns)
+            dense = panel.tolist()
             labelling = replace(predictor, columns=panel, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
-                partial(labels_of, labelling),
+                lambda block, _: best_class(labelling.scores(block)),
                 len(predictor.model.classes),
                 np.searchsorted(read, columns),
                 every_so_many(n_samples),
             )
-        genes = gene_names(adata)[read if len(columns) else predictor.columns]
-        dense = panel.tolist() if len(columns) else []
-        _look(adata, list(looks.values()), genes, dense, cluster, progress)
+        size = min(_BLOCK_SAMPLES, block_rows(len(read)))
+        n_tasks = -(-n_samples // size) // _FEWEST_TASKS
+        run_pass(
+            adata,
+            list(looks.values()),
+            gene_names(adata)[read],
+            size=size,
+            together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
+            as_dense=True,  # once: a block of a panel is small
+            dense=dense,
+            cluster=cluster,
+            progress=progress,
+        )
         found = {name: look.result() for name, look in looks.items()}
         self.scores: NDArray = found["scores"]
         self.genes_apart: NDArray = found["genes_apart"]
@@ -167,6 +170,7 @@ class Query:
         self.standardised: bool = found["moments"]
         ranks: LabelMeans | None = found.get("ranks")
         self.trust = self._trust(means, ranks)
+        self.alarms = [*predictor.alarms(), *self.trust.alarms()]
         self.inverted = ranks is not None and _is_inverted(means, ranks)
         self.checksum = checksums.checksum(
             predictor.match.genes, np.array(adata.obs_names)
@@ -194,14 +198,6 @@ class Query:
         missing = 1.0 - float(self.predictor.match.present.mean())
         return Trust(model.classes.tolist(), n_samples, compared, relative, missing)
 
-    def alarms(self) -> list[str]:
-        """What says that the labels may be wrong as a whole."""
-        return [*self.predictor.alarms(), *self.trust.alarms()]
-
-    def notes(self) -> list[str]:
-        """What the further genes say: the agreement, and an order turned round."""
-        return [*([INVERTED] if self.inverted else []), *self.trust.notes()]
-
 
 def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:
     """Positions of the genes that check the labels, and their mean ranks by class."""
@@ -220,33 +216,6 @@ def _is_inverted(means: NDArray, ranks: LabelMeans) -> bool:
         return False
     shares = ranks.counts / max(1.0, ranks.counts.sum())
     return looks_inverted(shares @ ranks.means, means)
-
-
-def _look(
-    adata: AnnData,
-    accumulators: list[Accumulator],
-    genes: NDArray,
-    dense: list[int],
-    cluster: Cluster | None,
-    progress: Progress | None,
-) -> None:
-    """The one pass over a query, with the panel's genes and the further ones alone.
-
-    ``dense`` are the positions of the panel's genes; none where there are no others.
-    """
-    size = min(_BLOCK_SAMPLES, block_rows(len(genes)))
-    n_tasks = -(-adata.n_obs // size) // _FEWEST_TASKS
-    run_pass(
-        adata,
-        accumulators,
-        genes,
-        size=size,
-        together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
-        as_dense=True,  # once: a block of a panel is small
-        dense=dense,
-        cluster=cluster,
-        progress=progress,
-    )
 
 
 def genes_apart(X: Any) -> NDArray[np.intp]:

@@ -74,8 +74,16 @@ def withhold(
     decision = Withholding(np.full(len(confidence), "", dtype=object))
     if options.unknown_rate is not None:
         _withhold_unknown(decision, query, options.unknown_rate)
-    target = _set_threshold(decision, query.predictor, confidence, options)
-    if confidence.ndim == 2 and decision.threshold is None and not _gives_all(options):
+    target = target_error(query.predictor.model, options)
+    gives_all = options.target_error == 1 or options.sensitivity
+    if options.threshold is not None:
+        decision.threshold = options.threshold
+        decision.threshold_reason = (
+            f"asked for a confidence of at least {options.threshold:g}"
+        )
+    elif target is not None:
+        _keep_error(decision, query.predictor, confidence, target)
+    elif confidence.ndim == 2 and not gives_all:
         decision.threshold = SURE
         decision.threshold_reason = (
             "labels of a tree are more probable than all others together"
@@ -88,9 +96,19 @@ def withhold(
     return decision
 
 
-def _gives_all(options: PredictOptions) -> bool:
-    """Whether each sample gets one of the classes, however unsure."""
-    return options.target_error == 1 or bool(options.sensitivity)
+def target_error(model: Model, options: PredictOptions) -> float | None:
+    """The share of wrong labels to allow, as asked for or as the model was trained;
+    None where labels are withheld by another rule, or none are.
+    """
+    target = options.target_error
+    trained = model.panel.error_control  # of the model's own size
+    other_rule = options.threshold is not None or options.sensitivity
+    if target is None and trained is not None and not other_rule:
+        target = trained.target_error
+    if target is None or target == 1:  # 1: withhold none
+        return None
+    check_target_error(target)
+    return target
 
 
 def _withhold_unknown(decision: Withholding, query: Query, rate: float) -> None:
@@ -105,30 +123,11 @@ def _withhold_unknown(decision: Withholding, query: Query, rate: float) -> None:
     )
 
 
-def _set_threshold(
-    decision: Withholding,
-    predictor: Predictor,
-    confidence: NDArray,
-    options: PredictOptions,
-) -> float | None:
-    """The confidence below which labels are withheld, as asked for or as trained.
-
-    Returns the target error that it is to keep, where it is to keep one.
-    """
-    if options.threshold is not None:
-        decision.threshold = options.threshold
-        decision.threshold_reason = (
-            f"asked for a confidence of at least {options.threshold:g}"
-        )
-        return None
+def _keep_error(
+    decision: Withholding, predictor: Predictor, confidence: NDArray, target: float
+) -> None:
+    """The confidence below which labels are withheld to keep a target error."""
     control = predictor.panel.error_control
-    target = options.target_error
-    trained = predictor.model.panel.error_control  # of the model's own size
-    if target is None and trained is not None and not options.sensitivity:
-        target = trained.target_error
-    if target is None or target == 1:  # 1: withhold none
-        return None
-    check_target_error(target)
     if predictor.left_out:
         raise ValueError(
             f"target error {target:g}: the model without some of its classes was never "
@@ -148,7 +147,6 @@ def _set_threshold(
             f"so that {percent(target)} of the labels given are expected to be wrong; "
             f"by held-out samples it would be {by_held_out.threshold:.3f}"
         )
-    return target
 
 
 def _withhold_unsure(
@@ -170,7 +168,7 @@ def _withhold_unsure(
 
 def _withhold_untrusted(decision: Withholding, target: float, query: Query) -> None:
     """Withhold all labels where the error cannot be kept; say where nobody knows."""
-    if query.alarms():
+    if query.alarms:
         decision.reasons[:] = NOT_KEPT
         decision.notes.append(
             f"an error of {percent(target)} is an aim on data like the training, and "
@@ -207,7 +205,7 @@ class OperatingPoint:
 
     Attributes
     ----------
-    name, other : the class that is to be found, and the other one.
+    name : the class that is to be found.
     code : the position of the class among the two.
     asked : the sensitivity that was asked for.
     threshold : the label is ``name`` where its probability is at least this.
@@ -215,7 +213,6 @@ class OperatingPoint:
     """
 
     name: str
-    other: str
     code: int
     asked: float
     threshold: float
@@ -306,7 +303,6 @@ def operating_point(
     threshold = float(of_class[-rank])
     return OperatingPoint(
         name=name,
-        other=names[1 - code],
         code=code,
         asked=share,
         threshold=threshold,

@@ -51,10 +51,13 @@ def list_(data: opt.Data = None) -> None:
         registry.describe(path) for path in registry.local_paths(data).values()
     ]
     present = {local.name for local in local_sets}
-    entries = registry.registry().values()
-    paper = [entry for entry in entries if not entry.stand_in]
-    _show_registered("The paper's data sets", paper, present)
-    _show_registered("Public stand-ins", registry.stand_ins(), present)
+    titles = {
+        registry.PAPER: "The paper's data sets",
+        registry.STAND_INS: "Public stand-ins",
+        registry.WIDE: "More public sets",
+    }
+    for group, title in titles.items():
+        _show_registered(title, registry.group_of_sets(group), present)
     _show_local(local_sets, registry.data_folder(data))
 
 
@@ -88,7 +91,10 @@ def info(name: NameArgument, data: opt.Data = None) -> None:
 @app.command(cls=GroupedCommand)
 def fetch(
     name: Annotated[
-        str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")
+        str,
+        typer.Argument(
+            help="Name of a data set, or all of a group: stand-ins or wide.",
+        ),
     ],
     data: opt.Data = None,
     given: Annotated[
@@ -112,8 +118,8 @@ def fetch(
     from optirank_lab.data import fetching, registry
 
     folder = registry.data_folder(data)
-    if name == registry.STAND_INS:
-        wanted = registry.stand_ins()
+    if name in (registry.STAND_INS, registry.WIDE):
+        wanted = registry.group_of_sets(name)
         problems = fetching.fetch_all(wanted, folder, given=given, say=tell_error)
         n_built = len(wanted) - len(problems)
         echo(f"{n_built} of {len(wanted)} data sets are in {folder}")
@@ -258,7 +264,7 @@ def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
         ("terms of use", entry.terms),
         ("note", entry.note),
     ]
-    if not entry.stand_in:
+    if not entry.public:
         archive = f"the authors name {registry.AUTHORS_ARCHIVE} for their data"
         lines.append(("archive", archive))
     if entry.untried and entry.files:

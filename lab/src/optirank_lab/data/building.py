@@ -51,6 +51,7 @@ def build(entry: Entry, folder: Path, data: Path) -> AnnData:
     """
     raw = RawFiles(entry, folder)
     whole = concatenated([_in_double(part) for part in read_parts(raw, data)])
+    whole = _with_counts(whole, raw)
     whole = _with_annotations(whole, raw)
     whole = _with_sample_names(whole, raw)
     whole = _with_labels(whole, raw)
@@ -59,10 +60,11 @@ def build(entry: Entry, folder: Path, data: Path) -> AnnData:
     if entry.read.clean:
         whole = _complete_and_sorted(whole)
     whole = _with_values(whole, raw)
-    if entry.stand_in and whole.shape != (entry.n_samples, entry.n_genes):
+    expected = (entry.n_samples, entry.n_genes or whole.n_vars)
+    if entry.public and whole.shape != expected:
         raise DataError(
             f"{entry.name} was built with {whole.n_obs} samples and "
-            f"{whole.n_vars} genes, not {entry.n_samples} and {entry.n_genes}: "
+            f"{whole.n_vars} genes, not {expected[0]} and {expected[1]}: "
             "its source may have changed"
         )
     return changed(whole, source=entry.name)
@@ -74,6 +76,25 @@ def _in_double(part: AnnData) -> AnnData:
     if isinstance(X, np.ndarray) and np.isnan(X).any():
         return changed(part, X=X.astype(np.float64))
     return changed(part, X=sp.csr_matrix(X, dtype=np.float64))
+
+
+def _with_counts(whole: AnnData, raw: RawFiles) -> AnnData:
+    """The data with counts, where the values are logarithms of them."""
+    rules = raw.entry.read
+    if not (rules.size_factors or rules.totals or rules.counts_from_log2):
+        return whole
+    counts = sp.csr_matrix(in_memory(whole), copy=True)
+    if rules.totals:
+        counts.data = np.expm1(counts.data)
+        totals = np.array(raw.texts(rules.totals), dtype=float)
+        factors = totals / np.asarray(counts.sum(axis=1)).ravel()
+    else:
+        counts.data = np.exp2(counts.data) - 1
+        factors = np.ones(whole.n_obs)
+    if rules.size_factors:
+        factors = np.array(raw.texts(rules.size_factors), dtype=float)
+    counts.data = np.rint(counts.data * np.repeat(factors, np.diff(counts.indptr)))
+    return changed(whole, X=counts)
 
 
 def _with_annotations(whole: AnnData, raw: RawFiles) -> AnnData:
@@ -113,7 +134,7 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
         kept &= np.isin(_sample_texts(reference, whole, raw).astype(str), values)
     if rules.labels_only:
         kept &= np.isin(label.astype(str), list(rules.labels))
-    if entry.stand_in:
+    if entry.public:
         names = np.array([rules.labels.get(text, text) for text in label], dtype=object)
         obs = pd.DataFrame(index=whole.obs_names)
     else:
@@ -129,18 +150,24 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     for column, reference in rules.columns.items():
         texts = _sample_texts(reference, whole, raw)
         obs[column] = ["nan" if text is None else text for text in texts]
-    if rules.donor:
-        obs["donor"] = [_donor(name, entry) for name in whole.obs_names]
     obs["cell_type_original"] = label
     if rules.original:
         obs["cell_type_original"] = _sample_texts(rules.original, whole, raw)
-    return take_samples(changed(whole, obs=obs), kept)
+    labelled = take_samples(changed(whole, obs=obs), kept)
+    if not rules.at_most:
+        return labelled
+    return take_samples(labelled, _drawn(annotations_of(labelled), rules.at_most))
 
 
 def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:
     """The texts of a reference, one per sample."""
     if reference.startswith("="):
         return np.full(whole.n_obs, reference[1:], dtype=object)
+    if reference.startswith("~"):
+        parts = [
+            _part_of_name(name, reference[1:], raw.entry) for name in whole.obs_names
+        ]
+        return np.array(parts, dtype=object)
     if ":" not in reference:
         source = f"the table about the samples of {raw.entry.name}"
         check_column(annotations_of(whole), reference, source)
@@ -154,14 +181,23 @@ def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:
     return texts
 
 
-def _donor(sample_name: str, entry: Entry) -> str:
-    match = re.search(entry.read.donor, sample_name)
+def _part_of_name(sample_name: str, pattern: str, entry: Entry) -> str:
+    match = re.search(pattern, sample_name)
     if match is None:
         raise DataError(
-            f"the sample {sample_name!r} of {entry.name} names no donor: "
-            f"its name does not match {entry.read.donor!r}"
+            f"the name of the sample {sample_name!r} of {entry.name} "
+            f"does not match {pattern!r}"
         )
     return match[1]
+
+
+def _drawn(obs: pd.DataFrame, at_most: int) -> np.ndarray:
+    """Positions of at most so many samples per class, the same ones every time."""
+    rng = np.random.default_rng(0)
+    positions: list[int] = []
+    for _, members in sorted(obs.groupby(LABEL, observed=True).indices.items()):
+        positions += members[rng.permutation(len(members))[:at_most]].tolist()
+    return np.sort(positions)
 
 
 def _with_gene_names(whole: AnnData, raw: RawFiles) -> AnnData:
@@ -255,22 +291,26 @@ def _with_values(whole: AnnData, raw: RawFiles) -> AnnData:
     rules = raw.entry.read
     X = sp.csr_matrix(in_memory(whole))
     X.sort_indices()
-    if rules.size_factors:
-        factors = np.array(raw.texts(rules.size_factors), dtype=float)
-        factor_of_value = np.repeat(factors, np.diff(X.indptr))
-        X.data = np.rint((np.exp2(X.data) - 1) * factor_of_value)
-    if rules.counts_from_log2:
-        X.data = np.rint(np.exp2(X.data) - 1)
     X.data = X.data.astype(np.float32)
     X.eliminate_zeros()
     if rules.four_digits:
-        X.data = _four_digits(X.data)
+        X.data = _FOUR_DIGITS[rules.four_digits](X.data)
     if rules.clean and X.nnz >= (1 - _SPARSE) * whole.n_obs * whole.n_vars:
         return changed(whole, X=X.toarray())
     return changed(whole, X=X)
 
 
-def _four_digits(values: np.ndarray) -> np.ndarray:
+def _by_factor(values: np.ndarray) -> np.ndarray:
     """Values, none of them zero, rounded to four significant digits in float32."""
-    power = np.float32(10) ** (np.float32(3) - np.floor(np.log10(np.abs(values))))
-    return np.rint(values * power) / power
+    factor = np.float32(10) ** (np.float32(3) - np.floor(np.log10(np.abs(values))))
+    return np.rint(values * factor) / factor
+
+
+def _by_power(values: np.ndarray) -> np.ndarray:
+    """The same through the leading digits, in double precision: other last bits."""
+    power = np.float32(10) ** np.floor(np.log10(np.abs(values)))
+    power = power.astype(np.float64)
+    return (np.round(values / power, 3) * power).astype(np.float32)
+
+
+_FOUR_DIGITS = {"factor": _by_factor, "power": _by_power}

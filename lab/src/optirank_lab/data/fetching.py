@@ -35,15 +35,15 @@ def fetch(
 ) -> Path:
     """Get the raw files that are missing and write ``data/NAME.h5ad``; return its path.
 
-    Raw files are kept in ``data/raw`` (stand-ins) or ``data/NAME``, so that an
-    interrupted call goes on. Those in the folder ``given`` are taken from there.
-    Known checksums are compared.
+    Raw files are kept in ``data/raw`` (``data/NAME`` for the paper's own sets), so
+    that an interrupted call goes on. Those in the folder ``given`` are taken from
+    there. Known checksums are compared.
     """
     target = data / f"{entry.name}.h5ad"
     if target.is_file():
         say(f"{target} is there already")
         return target
-    raw_folder = data / ("raw" if entry.stand_in else entry.name)
+    raw_folder = data / ("raw" if entry.public else entry.name)
     raw_folder.mkdir(parents=True, exist_ok=True)
     if not entry.files and not any(raw_folder.iterdir()):
         raise ByHandError(

@@ -1,8 +1,9 @@
 """Data sets by name: those that are registered, and the files of a folder.
 
 registry.toml has the paper's own sets, stand_ins.toml public ones that stand in for
-them. Labels of different sources are brought to common names by the tables in
-labels.toml. Every .h5ad file of the data folder is a local set, named as the file.
+them, wide.toml further public ones, for evidence on more problems. Labels of different
+sources are brought to common names by the tables in labels.toml. Every .h5ad file of
+the data folder is a local set, named as the file.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from optirank_lab.data.profiles import labels_of
 from optirank_lab.data.rules import ReadRules
 
 AUTHORS_ARCHIVE = "https://github.com/paolamalsot/optirank"
+PAPER = "paper"  # the groups of sets
 STAND_INS = "stand-ins"
+WIDE = "wide"
 LABEL = "cell_type"
 _FEW = 5  # samples of a class: fewer cannot be in every fold
 
@@ -65,7 +68,7 @@ class Entry:
     n_genes: int | None = None
     aliases: tuple[str, ...] = ()
     files: tuple[RemoteFile, ...] = ()
-    stand_in: bool = False
+    group: str = PAPER
     untried: bool = False  # the addresses or the reading could not be tried
 
     @property
@@ -76,6 +79,11 @@ class Entry:
         return "fetch, not tried" if self.untried else "fetch"
 
     @property
+    def public(self) -> bool:
+        """Whether it is none of the paper's own sets: its table has all its rules."""
+        return self.group != PAPER
+
+    @property
     def terms(self) -> str:
         """The terms of use: the licence, and whose it is."""
         return f"{self.licence} ({self.licensor})" if self.licensor else self.licence
@@ -84,20 +92,21 @@ class Entry:
 @functools.cache
 def registry() -> dict[str, Entry]:
     """Return all entries by name."""
-    paper = _table("registry.toml")
-    others = dict(_table("stand_ins.toml"))
-    repositories = others.pop("repositories")
     entries: dict[str, Entry] = {}
-    for name, table in paper.items():
+    for name, table in _table("registry.toml").items():
         entries[name] = make_entry(name, {"untried": True, **table}, {})
-    for name, table in others.items():
-        entries[name] = make_entry(name, {"stand_in": True, **table}, repositories)
+    repositories: dict[str, dict] = {}
+    for group, file in ((STAND_INS, "stand_ins.toml"), (WIDE, "wide.toml")):
+        tables = dict(_table(file))
+        repositories |= tables.pop("repositories")
+        for name, table in tables.items():
+            entries[name] = make_entry(name, {"group": group, **table}, repositories)
     return entries
 
 
-def stand_ins() -> list[Entry]:
-    """The public sets that stand in for the paper's own."""
-    return [entry for entry in registry().values() if entry.stand_in]
+def group_of_sets(group: str) -> list[Entry]:
+    """The sets of a group: `PAPER`, `STAND_INS` or `WIDE`."""
+    return [entry for entry in registry().values() if entry.group == group]
 
 
 def find_entry(name: str) -> Entry:

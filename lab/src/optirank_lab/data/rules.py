@@ -12,7 +12,8 @@ class ReadRules:
     A *reference* names texts, one per sample or gene. ``FILE:a/b/c`` is the member
     ``a/b/c`` of an R file, ``FILE:name`` the column of a table, ``FILE:1`` the column
     at this place (from 0) of a table without header, ``=text`` the same text for all
-    samples, and another word a column of the annotations read with the matrix.
+    samples, ``~pattern`` the first group of a pattern of the samples' names, and
+    another word a column of the annotations read with the matrix.
     """
 
     # The matrix: one of `matrix`, `tumours`, `r_list` and `base`
@@ -34,7 +35,7 @@ class ReadRules:
     keep: dict[str, list[str]] = field(default_factory=dict)  # values by reference
     samples: str = ""  # a reference: their names; or "numbered"
     columns: dict[str, str] = field(default_factory=dict)  # further references
-    donor: str = ""  # a pattern of the sample's name; its first group is the donor
+    at_most: int = 0  # samples per class, drawn by chance; 0: all
     dataset: str = ""  # what the column dataset says; default: the name of the set
     about: str = ""  # a pattern of tables about the samples, joined by name
     about_key: str = ""  # the column with the samples' names; default: the first
@@ -53,5 +54,6 @@ class ReadRules:
 
     # The values
     size_factors: str = ""  # a reference: values are log2(count / factor + 1)
+    totals: str = ""  # a reference: values are ln(count * factor + 1), counts sum to it
     counts_from_log2: bool = False  # values are log2(count + 1)
-    four_digits: bool = False  # round to four significant digits
+    four_digits: str = ""  # round to four significant digits, by a "factor" or "power"
