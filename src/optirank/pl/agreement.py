@@ -17,7 +17,6 @@ from optirank.pl.axes import (
     Place,
     axes_for,
     column,
-    finish,
     short,
 )
 
@@ -38,7 +37,6 @@ def agreement(
     layer: str | None = None,
     gene_column: str | None = None,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """How labels differ in genes outside the panel: in the reference, and here.
 
@@ -57,7 +55,7 @@ def agreement(
         :func:`optirank.tl.annotate`, or any others with the model's names.
     layer, gene_column
         As in :func:`optirank.tl.annotate`.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
@@ -93,7 +91,7 @@ def agreement(
             "or a clear agreement of fewer "
             f"({len(genes)} are there)"
         )
-    return finish(draw_agreement(ax, compared, classes), show)
+    return draw_agreement(ax, compared, classes)
 
 
 def draw_agreement(ax: Place, compared: Agreement, classes: Sequence[object]) -> Axes:

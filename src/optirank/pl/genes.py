@@ -14,6 +14,7 @@ from optirank.pl.axes import (
     DARK,
     ERROR_BARS,
     GREY,
+    LEGEND,
     ORANGE,
     AnnData,
     Axes,
@@ -22,7 +23,6 @@ from optirank.pl.axes import (
     axes_for,
     cells_between,
     column,
-    finish,
     heat_map,
     short,
     slant,
@@ -55,7 +55,6 @@ def panel(
     layer: str | None = None,
     gene_column: str | None = None,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """Relative ranks of each class's heaviest genes, one column per sample.
 
@@ -76,7 +75,7 @@ def panel(
         Genes of each class, the heaviest that are there.
     layer, gene_column
         As in :func:`optirank.tl.annotate`.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
@@ -115,12 +114,10 @@ def panel(
         ax.axvline(edge - 0.5, color="white", linewidth=1.5)
     _name_blocks(ax, leading)
     ax.tick_params(axis="y", labelsize="small")
-    return finish(ax, show)
+    return ax
 
 
-def panel_weights(
-    model: Any, *, n_genes: int = 40, ax: Axes | None = None, show: bool = False
-) -> Axes:
+def panel_weights(model: Any, *, n_genes: int = 40, ax: Axes | None = None) -> Axes:
     """Weights of the heaviest genes for each class.
 
     Two classes have one weight per gene, drawn as a bar: for the second class above 0,
@@ -132,7 +129,7 @@ def panel_weights(
     model : a fitted model, or the file of one
     n_genes : int, default=40
         Genes drawn, the heaviest of each class.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
@@ -176,16 +173,16 @@ def panel_weights(
     title = f"{total} genes" if len(kept) == total else f"{len(kept)} of {total} genes"
     title += "; a dot: in the reference set" if inside.any() else ""
     ax.set_title(title, fontsize="small", loc="right")
-    return finish(ax, show)
+    return ax
 
 
-def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Axes:
+def panel_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     """Accuracy on held-out samples against the number of genes, with the size chosen.
 
     Parameters
     ----------
     model : a model, the result of :func:`optirank.tl.train`, or the file of a model
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
@@ -194,7 +191,7 @@ def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Ax
     """
     from optirank.workflow.cards import size_table
 
-    return finish(draw_sizes(ax, size_table(model)), show)
+    return draw_sizes(ax, size_table(model))
 
 
 def draw_sizes(ax: Place, curve: pd.DataFrame) -> Axes:
@@ -219,8 +216,7 @@ def draw_sizes(ax: Place, curve: pd.DataFrame) -> Axes:
     ax.set(xlabel="genes in the panel", ylabel="balanced accuracy (%)")
     ax.grid(visible=True, axis="y", color="#e6e6e6")
     ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="lower right", frameon=False, fontsize="small")
+    ax.legend(loc="lower right", **LEGEND)
     return ax
 
 
@@ -236,9 +232,7 @@ def _apart(sizes: NDArray, chosen: NDArray) -> list[float]:
     return sorted(kept)
 
 
-def selection_path(
-    model: OptirankClassifierCV, *, ax: Axes | None = None, show: bool = False
-) -> Axes:
+def selection_path(model: OptirankClassifierCV, *, ax: Axes | None = None) -> Axes:
     """Validation score against the number of genes, with the setting selected.
 
     The line joins the best setting at each number of genes, with standard errors over
@@ -250,7 +244,7 @@ def selection_path(
     ----------
     model : OptirankClassifierCV
         Fitted.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
@@ -303,7 +297,6 @@ def selection_path(
     scoring = model.scoring if isinstance(model.scoring, str) else "score"
     ax.set_xlabel("genes needed (mean over folds)")
     ax.set_ylabel(f"{scoring.replace('_', ' ')}, validation")
-    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.16),
@@ -311,7 +304,7 @@ def selection_path(
         fontsize="small",
         frameon=False,
     )
-    return finish(ax, show)
+    return ax
 
 
 def _heaviest_of_each_class(weights: NDArray, n_genes: int) -> NDArray[np.intp]:

@@ -11,16 +11,16 @@ from optirank.pl.axes import (
     BLUE,
     GREY,
     LEGEND_ABOVE,
+    LIGHT_BLUE,
     ORANGE,
     Axes,
     Place,
     axes_for,
     column,
     figure_of,
-    finish,
     name_rows,
-    record_of,
     short,
+    withheld_word,
 )
 
 if TYPE_CHECKING:
@@ -31,16 +31,13 @@ else:  # typing.get_type_hints works without importing it
     Explanation = Any
 
 # Of steps of confidence, the highest first, and of labels that are withheld
-_STEP_COLOURS = (BLUE, "#7ABBE6", "#F2A66B", ORANGE, GREY)
+_STEP_COLOURS = (BLUE, LIGHT_BLUE, "#F2A66B", ORANGE, GREY)
 _N_VOTES = 12  # that are drawn
-_OWN, _BELOW = BLUE, "#7ABBE6"  # labels given as they stand; finer ones
 _INDENT = 0.12  # of the width of the tree, per level
 _N_COUNTS = 3  # columns of a table of labels before the steps of confidence
 
 
-def labels(
-    adata: Any, key: str = "optirank", *, ax: Axes | None = None, show: bool = False
-) -> Axes:
+def labels(adata: Any, key: str = "optirank", *, ax: Axes | None = None) -> Axes:
     """How many samples got each label: one bar per label, coloured by confidence.
 
     The most frequent label comes first; labels that were withheld come last, in grey.
@@ -50,7 +47,7 @@ def labels(
     from optirank.workflow.labels import Labels
 
     table = adata.tables["labels"] if isinstance(adata, Labels) else _table(adata, key)
-    return finish(draw_labels(ax, table), show)
+    return draw_labels(ax, table)
 
 
 def _table(adata: Any, key: str) -> pd.DataFrame:
@@ -63,7 +60,7 @@ def _table(adata: Any, key: str) -> pd.DataFrame:
     known = np.array([None not in pair for pair in pairs], dtype=bool)
     if not known.any():
         raise ValueError(f"no sample has a {key} and a {key}_confidence")
-    withheld = str(record_of(adata, key).get("withheld_label", "unassigned"))
+    withheld = withheld_word(adata, key)
     return label_table(given[known].astype(str), confidence[known], withheld)
 
 
@@ -72,7 +69,6 @@ def votes(
     label: str | None = None,
     *,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """Why a sample got its label: the pairs of genes whose votes count most.
 
@@ -84,7 +80,7 @@ def votes(
     explanation : what :func:`optirank.tl.explain` returns
     label : str, optional
         The class that is explained; the most probable one otherwise.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
@@ -107,7 +103,7 @@ def votes(
     name_rows(ax, [short(text, 32) for text in names])
     ax.set_xlabel(f"against or for {short(name, 32)}")
     ax.set_title(f"{short(explanation.sample, 32)}: {short(explanation.label, 32)}")
-    return finish(ax, show)
+    return ax
 
 
 def draw_labels(ax: Place, table: pd.DataFrame) -> Axes:
@@ -160,7 +156,6 @@ def tree(
     key: str = "optirank",
     *,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """The labels of a model as a tree: samples of each, and their mean confidence.
 
@@ -176,7 +171,7 @@ def tree(
     given = known.positions(column(adata, key))
     confidence = column(adata, f"{key}_confidence").astype(float)
     table = tree_table(known, given, confidence)
-    return finish(draw_tree(ax, table, len(given)), show)
+    return draw_tree(ax, table, len(given))
 
 
 def draw_tree(ax: Place, table: pd.DataFrame, n_samples: int) -> Axes:
@@ -189,8 +184,8 @@ def draw_tree(ax: Place, table: pd.DataFrame, n_samples: int) -> Axes:
     start = _INDENT * widest * table["depth"].to_numpy()
     own = table["n_own"].to_numpy()
     whole = table["n_samples"].to_numpy()
-    ax.barh(rows, own, left=start, color=_OWN, height=0.62)
-    ax.barh(rows, whole - own, left=start + own, color=_BELOW, height=0.62)
+    ax.barh(rows, own, left=start, color=BLUE, height=0.62)
+    ax.barh(rows, whole - own, left=start + own, color=LIGHT_BLUE, height=0.62)
     for row, line in enumerate(table.to_dict("records")):
         n = line["n_samples"]
         sure = f", confidence {line['confidence']:.2f}" if n else ""
@@ -205,8 +200,8 @@ def draw_tree(ax: Place, table: pd.DataFrame, n_samples: int) -> Axes:
     ax.set(xticks=[], xlim=(0, 1.9 * widest))
     ax.spines["left"].set_color(GREY)
     handles = [
-        Patch(color=_OWN, label="this label"),
-        Patch(color=_BELOW, label="finer"),
+        Patch(color=BLUE, label="this label"),
+        Patch(color=LIGHT_BLUE, label="finer"),
     ]
     ax.legend(handles=handles, ncols=2, **LEGEND_ABOVE)
     return ax
