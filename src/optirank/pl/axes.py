@@ -65,6 +65,8 @@ LEGEND_ABOVE: dict[str, Any] = {
 }
 _STYLE: dict[Any, Any] = {
     "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
     "svg.hashsalt": "optirank",  # the same figure is the same file
     "svg.fonttype": "none",  # the browser has fonts for every script
     "text.parse_math": False,  # a dollar sign in a label is a dollar sign

@@ -113,4 +113,3 @@ def page_template(
     shared = {"counted": counted, "ends_in_percent": ends_in_percent, "zip": zip}
     environment.globals.update(shared)
     return environment.get_template(name)
-
