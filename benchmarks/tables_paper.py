@@ -20,6 +20,7 @@ from optirank_lab.data.paper import (
     COSINE,
     GENES,
     SECONDS,
+    SPARSEST,
     printed,
     published,
 )
@@ -63,6 +64,9 @@ def paper_pairs() -> pd.DataFrame:
                 "better": str(signs.get(1, 0)),
                 "no difference at 5 %": str(signs.get(0, 0)),
                 "worse": str(signs.get(-1, 0)),
+                "classes and splits with optirank ahead (%)": percent(
+                    part["better"].mean()
+                ),
             }
         )
     return pd.DataFrame(records)
@@ -72,12 +76,13 @@ def paper_pairs() -> pd.DataFrame:
 def paper_genes() -> pd.DataFrame:
     """Genes needed, mean over fits, in the paper and on each stand-in of a task."""
     rows = published()
-    wanted = rows[rows["measure"] == GENES]
+    wanted = rows[rows["measure"].isin([GENES, SPARSEST])]
     records = []
     for keys, part in wanted.groupby(["task", "scenario"], sort=False):
         task = f"{keys[0]}, two sources" if keys[1] else str(keys[0])
         record = {"task": task}
-        of_paper = part.set_index("classifier")["value"]
+        by_measure = part.set_index(["measure", "classifier"])["value"]
+        of_paper = by_measure[GENES]
         stand_ins = _stand_ins(str(keys[0]), "multi" if keys[1] else "")
         for name in _WITH_FEWER_GENES:
             own = [
@@ -87,11 +92,24 @@ def paper_genes() -> pd.DataFrame:
             ]
             record[f"{name}, {PAPER}"] = of_paper.get(name, NONE)
             record[f"{name}, ours"] = ", ".join(own) or NONE
+        sparsest = [sparsest_share(own) for own in stand_ins.values()]
+        column = "optirank sparsest (%)"
+        record[f"{column}, {PAPER}"] = by_measure[SPARSEST, "optirank"]
+        record[f"{column}, ours"] = ", ".join(sparsest) or NONE
         records.append(record)
     return pd.DataFrame(records).fillna(NONE)
 
 
 _WITH_FEWER_GENES = ("optirank", "ANrank-lr", "lr")
+
+
+def sparsest_share(rows: pd.DataFrame) -> str:
+    """The share (%) of fits in which no other of these classifiers needs fewer genes
+    than optirank.
+    """
+    genes = rows.pivot_table(index=INSTANCE, columns="classifier", values="n_genes")
+    genes = genes[[name for name in _WITH_FEWER_GENES if name in genes]]
+    return percent((genes["optirank"] <= genes.min(axis=1)).mean(), 0)
 
 
 @number
@@ -116,15 +134,15 @@ def paper_seconds() -> pd.DataFrame:
         cells = dict(zip(part["classifier"], texts, strict=True))
         records.append({"task": str(task), "whose": PAPER, **cells})
     own = _read("paper_seconds")
-    if len(own):
-        size = f"{own['n_train'].median():.0f} x {own['n_features'].max()}"
-        seconds = own.groupby("classifier")["seconds"]
+    for own_task, part in own.groupby("task", sort=False) if len(own) else ():
+        size = f"{part['n_train'].median():.0f} x {part['n_features'].max()}"
+        seconds = part.groupby("classifier")["seconds"]
         texts = {
             str(name): f"{of_name.mean():.2g} ± {of_name.sem():.1g}"
             for name, of_name in seconds
             if name in columns
         }
-        task = f"{own['task'].iloc[0]} ({size})"
+        task = f"{own_task} ({size})"
         records.append({"task": task, "whose": "ours", **texts})
     return pd.DataFrame(records).fillna(NONE)
 
@@ -199,14 +217,15 @@ def default_point() -> pd.DataFrame:
 
 
 def _means(rows: pd.DataFrame) -> dict[str, str]:
-    """Means over data sets with their intervals, and the cosine of optirank."""
+    """Means over data sets with their intervals, of the classifiers of the paper, and
+    the cosine of optirank.
+    """
     cells = {
         str(name): _mean(of_name["balanced_accuracy"])
         for name, of_name in rows.groupby("classifier", sort=False)
+        if name not in ("panel", "oracle")
     }
     cosines = rows.loc[rows["classifier"] == "optirank", "cosine"]
-    if "oracle" in cells:
-        cells["true reference set"] = cells.pop("oracle")
     n_sets = rows["data_set"].nunique()
     return cells | {"cosine": _mean(cosines, shown=_plain), "data sets": str(n_sets)}
 
@@ -294,7 +313,8 @@ def _accuracies(scenarios: list[str]) -> pd.DataFrame:
         records.append({**place, "whose": PAPER, **ordered})
         for name, own in _stand_ins(str(keys[0]), str(keys[1])).items():
             shown = own[own["classifier"].isin(columns)]
-            records.append({**place, "whose": name, **accuracy_cells(shown)})
+            below = place | {"task": ""}
+            records.append({**below, "whose": name, **accuracy_cells(shown)})
     return pd.DataFrame(records).fillna(NONE)
 
 

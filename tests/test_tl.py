@@ -219,7 +219,7 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
     labels = optirank.tl.annotate(fewer, model)
     assert fewer.obs["optirank"].tolist() == expected
     assert any("raw is read" in note for note in labels.notes)
-    with pytest.raises(ValueError, match="is empty; use X"):
+    with pytest.raises(ValueError, match=r"no raw \(use_raw=True\): use X"):
         optirank.tl.annotate(adata, model, use_raw=True)
     with pytest.raises(ValueError, match="give one of them"):
         optirank.tl.annotate(few, model, use_raw=True, layer="double")

@@ -492,10 +492,10 @@ def test_a_full_disk_and_ctrl_c_leave_nothing_half_written(folder, monkeypatch):
 
 
 def test_a_missing_extra_is_one_line(folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    done = optirank(*PREDICT, "-o", "labels.csv")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    done = optirank(*PREDICT, "-o", "labels.parquet")
     assert done.exit_code == BAD_INPUT
-    assert "pip install 'optirank[anndata]'" in done.stderr
+    assert "pip install 'optirank[parquet]'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

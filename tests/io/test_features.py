@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optirank.io.features import raw_note
+from optirank.io.choice import raw_note
 
 KNOWN = [f"G{k}" for k in range(100)]
 
@@ -31,6 +31,5 @@ def test_raw_is_read_where_it_has_what_x_lacks(n_x, n_raw, is_read):
         assert note is None
 
 
-def test_x_is_read_without_raw_or_without_a_model():
-    assert raw_note(KNOWN, [], None) is None
+def test_x_is_read_without_a_model():
     assert raw_note([], KNOWN[:3], KNOWN) is None

@@ -117,8 +117,7 @@ def test_an_error_names_the_samples_of_its_block():
 
 
 def test_lazy_groups_are_given_to_the_scheduler_some_at_a_time(monkeypatch):
-    monkeypatch.setattr(dask_module, "_LEAST_TOGETHER", 2)
-    monkeypatch.setattr(dask_module, "_PER_THREAD", 0)
+    monkeypatch.setattr(dask_module, "_TOGETHER", 2)
     import dask.base
 
     calls = []

@@ -248,10 +248,11 @@ def test_a_matrix_stored_by_genes_says_so_when_read_whole(data, tmp_path, caplog
     assert caplog.text.count("by genes (CSC)") == 2
 
 
-def test_a_missing_extra_says_which_line_installs_it(data, tmp_path, monkeypatch):
-    path = write_h5ad(data, tmp_path / "data.h5ad")
-    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(ImportError, match=r"pip install 'optirank\[anndata\]'"):
+def test_a_missing_extra_says_which_line_installs_it(tmp_path, monkeypatch):
+    path = tmp_path / "table.parquet"
+    path.write_bytes(b"PAR1")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
+    with pytest.raises(ImportError, match=r"pip install 'optirank\[parquet\]'"):
         read_expression(path)
 
 

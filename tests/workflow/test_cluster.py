@@ -34,7 +34,6 @@ from optirank.io.blocks import columns_of, read_blocks
 from optirank.io.cluster import (
     Cluster,
     ClusterError,
-    check_files,
     check_versions,
     cluster_at,
     connect,
@@ -45,7 +44,6 @@ from optirank.io.objects import join, profiles_of
 from optirank.io.passes import run_pass
 from optirank.io.reading import (
     open_file,
-    open_matrix,
     read_expression,
     write_h5ad,
 )
@@ -294,16 +292,18 @@ def test_a_store_that_changes_while_it_is_read_ends_the_run(client, tmp_path):
         run(opened, client)
 
 
-def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path):
+def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path, monkeypatch):
     model = trained_example()[0]
     out = tmp_path / "labels.csv"
     for wrong, message in {
         "tcp://127.0.0.1:1": "no dask scheduler answers at .*start one",
-        "somewhere": "is no address of a dask scheduler: write it as tcp://HOST:PORT",
+        "somewhere": "write its address as tcp://HOST:PORT",
         "tcp://127.0.0.1:99999": "no dask scheduler answers",
     }.items():
-        with pytest.raises(ValueError, match=message):
-            predict_file(folder / "query.h5ad", model, out, dask=wrong)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine_module, "_CONNECT_SECONDS", 1.0)
+            with pytest.raises(ValueError, match=message):
+                predict_file(folder / "query.h5ad", model, out, dask=wrong)
     with distributed.LocalCluster(
         n_workers=0, processes=False, dashboard_address=":0"
     ) as empty:
@@ -325,8 +325,8 @@ class FakeClient:
     def run_on_scheduler(self, function):
         return function() | (self.scheduler or {})
 
-    def run(self, function, *arguments, on_error):
-        return {"tcp://w": self.seen(*arguments)}
+    def run(self, function, on_error):
+        return {"tcp://w": self.seen()}
 
 
 @pytest.mark.parametrize(
@@ -390,26 +390,18 @@ def test_a_scheduler_that_is_lost_ends_with_what_to_do(folder, tmp_path):
     assert list(parts_folder(tmp_path / "labels.csv").glob("*.npz"))
 
 
-def test_workers_without_the_file_or_with_another_are_refused(folder, client):
-    with open_file(folder / "query.h5ad") as opened:
-        stores = [opened.uns["optirank"]["store"]]
-        check_files(client, stores)
-        for seen, message in (
-            (
-                lambda paths: dict.fromkeys(paths),
-                "tcp://w cannot read .*query.h5ad: put",
-            ),
-            (
-                lambda paths: dict.fromkeys(paths, (1, 2)),
-                "has another .*query.h5ad than",
-            ),
-            (
-                lambda paths: MemoryError("none left"),
-                "tcp://w fails: MemoryError: none",
-            ),
-        ):
-            with pytest.raises(ClusterError, match=message):
-                check_files(FakeClient(seen), stores)
+def test_workers_without_the_file_or_with_another_are_refused(folder, client, tmp_path):
+    path = tmp_path / "query.h5ad"
+    shutil.copy(folder / "query.h5ad", path)
+    with open_file(path) as opened:
+        path.write_bytes(path.read_bytes() + b" ")
+        message = r"query\.h5ad has changed .*, or is another file on .*: put one file"
+        with pytest.raises(ChangedFileError, match=message):
+            run(opened, client)
+        path.unlink()
+        message = r"query\.h5ad cannot be read on .*: put it where all workers see it"
+        with pytest.raises(ChangedFileError, match=message):
+            run(opened, client)
     with pytest.raises(DataError, match="is not an opened file"):
         run(read_expression(folder / "query.h5ad"), client)
 
@@ -424,7 +416,7 @@ def test_a_worker_opens_the_matrix_by_the_name_of_the_file(name, folder):
         here = values(opened, genes, 9)
         columns = columns_of(opened, genes)
     with contextlib.ExitStack() as stack:
-        X = open_matrix(store, stack)
+        X = store.open(stack)
         there = [*read_blocks(X, columns, 9, range(len(here)), "x")]
         there = [one.toarray() if hasattr(one, "toarray") else one for one in there]
     np.testing.assert_array_equal(np.concatenate(there), here)

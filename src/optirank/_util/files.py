@@ -5,6 +5,7 @@ all, those of one command together.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -21,7 +22,7 @@ PathLike = str | os.PathLike[str]
 _ROOM = 1 << 16  # bytes on the disk, for a small model or table
 _LONGEST_NAME = 255  # bytes of a file name on all common file systems
 # Outputs that are claimed, and where the content of each lies until all are moved
-_claims: ContextVar[dict[Path, Path | None] | None] = ContextVar("claims", default=None)
+_claims: ContextVar[dict[Path, Path | None]] = ContextVar("claims")
 
 
 def check_outputs(
@@ -50,7 +51,7 @@ def check_outputs(
         _check_place(path, what)
         if any(_part_of(path, source) for source in read):
             raise ValueError(f"{path} is an input too: name another file for {what}")
-        target = path.resolve()
+        target = _real(path)
         if target in purposes:
             raise ValueError(
                 f"{path} is named for {purposes[target]} and for {what}: name two"
@@ -65,19 +66,17 @@ def check_outputs(
 
 def _check_place(path: Path, what: str) -> None:
     """Refuse a name that no file can be written to."""
-    name_bytes = len(os.fsencode(path.name))
-    if name_bytes > _LONGEST_NAME:
-        raise ValueError(
-            f"{path}: its name has {name_bytes} bytes, more than {_LONGEST_NAME}: "
-            f"choose a shorter name for {what}"
-        )
-    if _is_link_loop(path):
-        raise ValueError(
-            f"{path} is a link that leads back to itself: name another file for {what}"
-        )
-    if path.is_dir():
+    mode = 0
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        pass  # as it should be
+    except OSError as error:
+        problem = path_problem(error)
+        raise ValueError(f"{path} {problem}: name another file for {what}") from error
+    if stat.S_ISDIR(mode):
         raise ValueError(f"{path} is a folder: name a file for {what}")
-    if path.is_block_device() or path.is_socket():
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
         raise ValueError(f"{path} is a disk or a socket: name a file for {what}")
     if _is_stream(path):
         if not os.access(path, os.W_OK):
@@ -91,38 +90,35 @@ def _check_place(path: Path, what: str) -> None:
         raise ValueError(f"{path}: nothing can be written in the folder {path.parent}")
 
 
-def _is_link_loop(path: Path) -> bool:
-    try:
-        path.resolve(strict=True)
-    except RuntimeError:  # what Python before 3.13 raises
-        return True
-    except OSError:
-        return path.is_symlink() and not os.path.lexists(path.resolve())
-    return False
+def path_problem(error: OSError) -> str:
+    """What is wrong with a path that the system cannot look up."""
+    problems = {
+        errno.ELOOP: "is a link that leads back to itself",
+        errno.ENAMETOOLONG: "has a name that is too long for a file",
+        errno.EACCES: "may not be read by this user",
+        errno.ENOTDIR: "is inside of something that is no folder",
+    }
+    return problems.get(error.errno or 0, f"cannot be opened ({error.strerror})")
 
 
 def _is_stream(path: Path) -> bool:
     """Whether a path is a device or a pipe, which is written into and never
     replaced.
     """
-    try:
-        mode = path.stat().st_mode
-    except (OSError, RuntimeError):
-        return False
-    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+    return path.is_char_device() or path.is_fifo()
 
 
 def _part_of(path: Path, source: Path) -> bool:
     """Whether a file is this input, or a file inside of it."""
-    real_path = Path(os.path.realpath(path))
-    real_source = Path(os.path.realpath(source))  # also of a link that leads to itself
-    if real_path == real_source:
-        return True
+    real_path, real_source = _real(path), _real(source)
     if not real_path.exists() or not real_source.exists():
-        return False
-    if real_path.samefile(real_source):
-        return True
-    return real_source.is_dir() and real_source in real_path.parents
+        return real_path == real_source
+    return real_path.samefile(real_source) or real_source in real_path.parents
+
+
+def _real(path: Path) -> Path:
+    """The file that a name stands for; also of a link that leads to itself."""
+    return Path(os.path.realpath(path))
 
 
 @contextlib.contextmanager
@@ -141,40 +137,41 @@ def claimed_outputs(
     when the block ends without an error: after an error, or an interrupt, all files are
     as they were.
     """
-    inputs = list(inputs)
     check_outputs(outputs, inputs, force=force)
     named = [Path(path) for path in outputs.values() if path is not None]
     claims: dict[Path, Path | None] = {
-        _target(path): None for path in named if not _is_stream(path)
+        _real(path): None for path in named if not _is_stream(path)
     }
     with contextlib.ExitStack() as stack:
         for path in claims:
             stack.enter_context(_claimed(path))
-        # Another process may have written a file between the check and the claim
-        check_outputs(outputs, inputs, force=force)
-        yield from _moved_together(claims)
-
-
-def _moved_together(claims: dict[Path, Path | None]) -> Iterator[None]:
-    """Collect what is written to claimed names, and move it there at the end."""
-    token = _claims.set(claims)
-    try:
-        yield
-        raise_if_interrupted()
-        with uninterrupted():
-            for path, written in claims.items():
-                if written is not None:
-                    os.replace(written, path)
-    finally:
-        _claims.reset(token)
-        for written in filter(None, claims.values()):
-            _remove(written)
+        token = _claims.set(claims)
+        try:
+            yield
+            raise_if_interrupted()
+            with uninterrupted():
+                for path, written in claims.items():
+                    if written is not None:
+                        os.replace(written, path)
+        finally:
+            _claims.reset(token)
+            for written in filter(None, claims.values()):
+                _remove(written)
 
 
 @contextlib.contextmanager
 def _claimed(path: Path) -> Iterator[None]:
+    """Lock a file beside another, after a look whether the disk has room for it."""
     from filelock import FileLock, Timeout
 
+    room = _beside(path, "room")
+    try:
+        room.write_bytes(bytes(_ROOM))
+        _to_disk(room)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        room.unlink(missing_ok=True)
     claim = _beside(path, "claim")
     lock = FileLock(claim)
     try:
@@ -184,23 +181,11 @@ def _claimed(path: Path) -> Iterator[None]:
             f"{path} is being written by another process: name another file, or wait"
         ) from None
     try:
-        with replacing(_beside(path, "room")) as room:  # a full disk is seen now
-            room.write_bytes(bytes(_ROOM))
-        _remove(_beside(path, "room"))
         yield
-    except OSError as error:
-        if str(error.filename).endswith(".room"):
-            raise OSError(error.errno, error.strerror, str(path)) from error
-        raise
     finally:
         with contextlib.suppress(PermissionError):  # Windows: not while it is locked
             claim.unlink(missing_ok=True)
         lock.release()
-
-
-def _target(path: Path) -> Path:
-    """The file that a name stands for: that of a link is where the link leads."""
-    return path.resolve() if path.is_symlink() else path
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -224,15 +209,16 @@ def replacing(path: PathLike) -> Iterator[Path]:
         with _written_into(path) as temporary:
             yield temporary
         return
-    target = _target(path)
+    target = _real(path)
     temporary = _beside(target, f"{secrets.token_hex(4)}.tmp")
-    claims = _claims.get() or {}
+    claims = _claims.get({})
     try:
         yield temporary
         _to_disk(temporary)
         if target in claims:
             former, claims[target] = claims[target], temporary
-            temporary = former or _beside(target, "none")
+            if former is not None:
+                _remove(former)
         else:
             os.replace(temporary, target)
     except OSError as error:
@@ -241,7 +227,8 @@ def replacing(path: PathLike) -> Iterator[Path]:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
-        _remove(temporary)
+        if claims.get(target) != temporary:
+            _remove(temporary)
 
 
 def _remove(path: Path) -> None:

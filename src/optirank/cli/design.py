@@ -186,13 +186,15 @@ def _design_options(given: Mapping[str, Any]) -> DesignOptions:
     from optirank.workflow.options import DesignOptions
 
     gene_list = given.get("gene_list")
-    if gene_list is not None and not gene_list.is_file():
+    if gene_list is not None and not Path(gene_list).is_file():
         raise FileNotFoundError(
             f"{gene_list} does not exist: name a file of genes (--list)"
         )
     values = opt.genes_asked(given)
     if "query" in given:
-        values["query_genes"] = _query_genes(given["query"], given.get("genes_in"))
+        values["query_genes"] = _query_genes(
+            Path(given["query"]), given.get("genes_in")
+        )
     return opt.among(DesignOptions, values)
 
 

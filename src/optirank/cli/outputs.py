@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from optirank.workflow.labels import Labels
 
 STDOUT = Path("-")
-_WRITTEN = ("out", "report", "model_out")  # parameters that name outputs
-_MAYBE_FILES = ("include", "exclude", "homologs")  # or words: files are inputs
+# Parameters that name files to read; some may be words instead
+_READ = (
+    *("files", "file", "query", "model", "samples", "test", "gene_list"),
+    *("tree", "ontology", "homologs", "include", "exclude"),
+)
 
 
 @contextmanager
@@ -65,12 +68,9 @@ def outputs(
 def _inputs(given: Mapping[str, Any]) -> list[str | Path]:
     """The files that a command reads."""
     inputs: list[str | Path] = []
-    for name, value in given.items():
-        items = value if isinstance(value, list | tuple) else [value]
-        if name in _MAYBE_FILES:
-            inputs += filter(None, items)
-        elif name not in _WRITTEN:
-            inputs += [item for item in items if isinstance(item, Path)]
+    for name in _READ:
+        value = given.get(name) or []
+        inputs += value if isinstance(value, list | tuple) else [value]
     return inputs
 
 

@@ -39,10 +39,7 @@ def this_command(
         if recorded and parameter.name in _NO_RESULT:
             continue
         items = value if isinstance(value, list | tuple) else [value]
-        texts = [
-            item.name if recorded and isinstance(item, Path) else str(item)
-            for item in items
-        ]
+        texts = [_file_name(str(item)) if recorded else str(item) for item in items]
         if parameter.param_type_name == "argument":
             words += texts
         elif value is True:
@@ -51,6 +48,13 @@ def this_command(
             words += [word for text in texts for word in (parameter.opts[0], text)]
     command = shlex.join(words)
     return valid_text(command) if recorded else command
+
+
+def _file_name(text: str) -> str:
+    """The name of a file without its folder; text that names none as it is."""
+    # Old versions of Typer give paths as text
+    path = Path(text)
+    return (path.name or text) if path.parent.is_dir() else text
 
 
 @contextmanager

@@ -5,178 +5,149 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from optirank._util.names import some
-from optirank.io.data import DataError, make_profiles, need, readable
-from optirank.io.features import raw_note
+from optirank.io.choice import choose_matrix, choose_table
+from optirank.io.data import DataError, make_profiles, readable
 from optirank.io.formats import (
     Format,
     absent_notes,
     check_matrix,
     check_sizes,
-    layer_of,
     open_hdf5,
     open_sparse,
 )
+from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     import pandas as pd
     from anndata import AnnData
-
-    from optirank.io.options import ReadOptions
 
 # Where other containers have AnnData tables: MuData, SpatialData
 _TABLES_OF = {"mod": "modalities", "tables": "tables"}
 
 
 @contextlib.contextmanager
-def _open_zarr(path: Path) -> Iterator[Any]:
-    zarr = need("zarr", "anndata", f"reading {path}")
-    with readable(path):
-        group = zarr.open_group(str(path), mode="r")
-    yield group
+def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    with open_hdf5(path) as root:
+        yield _profiles_of(root, path, options)
 
 
 @contextlib.contextmanager
-def _opened(
-    open_root: Callable[[Path], AbstractContextManager[Any]],
-    find: Callable[[Any, Path, ReadOptions], Any],
-    path: Path,
-    options: ReadOptions,
-) -> Iterator[Any]:
-    """What is found in a file, which is open meanwhile."""
-    with open_root(path) as root:
-        with readable(path):
-            found = find(_anndata_group(root, path, options), path, options)
-        yield found
+def _open_zarr(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    import zarr
+
+    with readable(path):
+        root = zarr.open_group(str(path), mode="r")
+    yield _profiles_of(root, path, options)
+
+
+_TAKES = ("layer", "use_raw", "table")
+H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _TAKES)
+ZARR = Format("zarr", (".zarr",), _open_zarr, _TAKES)
 
 
 def stored_source(path: Path) -> dict[str, str]:
     """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
+    from anndata.io import read_elem
+
     with open_hdf5(path) as file, readable(path):
-        element = file.get("uns/source")
-        entries = _read_elem(element) if hasattr(element, "keys") else {}
+        element: Any = file.get("uns/source")
+        entries: Any = read_elem(element) if hasattr(element, "keys") else {}
     return {str(key): str(value) for key, value in entries.items()}
 
 
-def choose_table(tables: Any, name: str | None, source: object, what: str) -> str:
-    """The name of the table to read: the one asked for, or the only one."""
-    names = [str(key) for key in tables]
-    if name is None and len(names) == 1:
-        return names[0]
-    if name is None:
-        raise DataError(
-            f"{source} has {len(names)} {what}, {some(names)}: name one of them "
-            "(table=)"
-        )
-    if name not in names:
-        raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
-    return name
+def _profiles_of(root: Any, path: Path, options: ReadOptions) -> AnnData:
+    """Samples and genes of an AnnData file, and a matrix that is left in it."""
+    with readable(path):
+        group = _anndata_group(root, path, options)
+        missing = [key for key in ("obs", "var") if key not in group]
+        if missing:
+            is_tenx = "matrix" in group
+            hint = ": it looks like 10x, use format='10x_h5'" if is_tenx else ""
+            raise DataError(
+                f"{path} is not an AnnData file: it has no {' and no '.join(missing)}"
+                f"{hint}"
+            )
+        stored = StoredAnnData(group, path)
+        element, part, notes = choose_matrix(stored, path, options)
+        notes += absent_notes(element)
+        beside = {}
+        if stored.raw is not None and part is stored:
+            beside["raw_genes"] = stored.raw.var_names.to_numpy(dtype=object)
+        X = _left_in_place(element, path)
+        return make_profiles(X, stored.obs, part.var, str(path), notes=notes, **beside)
 
 
-def _anndata_of(group: Any, path: Path, options: ReadOptions) -> AnnData:
-    """Find matrix (left on disk), genes and samples in an AnnData file."""
-    missing = [key for key in ("X", "obs", "var") if key not in group]
-    if missing and (missing != ["X"] or not (options.layer or options.use_raw)):
-        hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
-        raise DataError(
-            f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
-        )
-    note = _raw_note(group, path, options)
-    use_raw = options.use_raw or note is not None
-    element = _matrix_element(group, path, options, use_raw)
-    absent = absent_notes(element)
-    matrix = _matrix(element, path)
-    obs = _frame(group, "obs", path)
-    raw = _raw_group(group, path)
-    var = _frame(raw if use_raw else group, "var", path)
-    notes = absent if note is None else [note, *absent]
-    beside = {}
-    if raw is not None and not use_raw:
-        beside["raw_genes"] = _index_of(raw["var"])
-    return make_profiles(matrix, obs, var, str(path), notes=notes, **beside)
-
-
-def _anndata_group(group: Any, path: Path, options: ReadOptions) -> Any:
+def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
     """The group with an AnnData: the root, or a table of MuData or SpatialData."""
     for key, what in _TABLES_OF.items():
-        if key in group and hasattr(group[key], "keys") and "var" not in group[key]:
-            tables = group[key]
-            if "X" in group or not len(list(tables)):
-                continue
+        tables = root.get(key)
+        is_container = hasattr(tables, "keys") and "var" not in tables
+        if is_container and "X" not in root and len(list(tables)):
             return tables[choose_table(tables, options.table, path, what)]
     if options.table is not None:
         raise DataError(f"{path} holds a single table: leave table= out")
-    return group
+    return root
 
 
-def _raw_group(group: Any, path: Path) -> Any:
-    """The group of ``raw``, or None where there is none."""
-    if "raw" not in group or not hasattr(group["raw"], "keys"):
-        return None
-    raw = group["raw"]
-    if "X" not in raw or "var" not in raw or not hasattr(raw["var"], "keys"):
-        return None
-    check_sizes(raw["var"], path)
-    return raw
+class StoredAnnData:
+    """The parts of an AnnData in a file, or of its raw: frames are read, matrices are
+    not.
+    """
+
+    def __init__(self, group: Any, path: Path) -> None:
+        self._group = group
+        self._path = path
+        self.X: Any = group.get("X")
+        if self.X is not None and self.X.attrs.get("encoding-type") == "null":
+            self.X = None
+        self.layers: Any = group.get("layers", {})
+
+    @cached_property
+    def raw(self) -> StoredAnnData | None:
+        """The parts of raw, where there is one."""
+        group: Any = self._group.get("raw")
+        if not hasattr(group, "keys") or "X" not in group or "var" not in group:
+            return None
+        return StoredAnnData(group, self._path)
+
+    @cached_property
+    def obs(self) -> pd.DataFrame:
+        """Annotations of the samples."""
+        return self._frame("obs")
+
+    @cached_property
+    def var(self) -> pd.DataFrame:
+        """What is known of the genes."""
+        return self._frame("var")
+
+    @property
+    def var_names(self) -> pd.Index:
+        """Names of the genes."""
+        return self.var.index.str.strip()
+
+    def _frame(self, key: str) -> pd.DataFrame:
+        from anndata.io import read_elem
+
+        element = self._group[key]
+        if not hasattr(element, "keys"):
+            raise DataError(
+                f"{self._path}: its {key!r} was written by anndata before 0.7; open it "
+                "with anndata.read_h5ad and write it again"
+            )
+        check_sizes(element, self._path)
+        frame: Any = read_elem(element)
+        frame.index = frame.index.astype(str)
+        return frame
 
 
-def _index_of(element: Any) -> np.ndarray:
-    key = element.attrs.get("_index", "_index")
-    names = _read_elem(element[key])
-    return np.array([str(name).strip() for name in names], dtype=object)
-
-
-def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
-    if not hasattr(group[key], "keys"):
-        raise DataError(
-            f"{path}: its {key!r} was written by anndata before 0.7; open it with "
-            "anndata.read_h5ad and write it again"
-        )
-    check_sizes(group[key], path)
-    frame = _read_elem(group[key])
-    frame.index = frame.index.astype(str)
-    return frame
-
-
-def _read_elem(element: Any) -> Any:
-    """The value of an element of an AnnData file."""
-    from anndata.io import read_elem
-
-    return read_elem(element)
-
-
-def _raw_note(group: Any, path: Path, options: ReadOptions) -> str | None:
-    """Why raw is read although nobody asked for it, or None where it is not."""
-    raw = _raw_group(group, path)
-    named = options.layer is not None or options.gene_column is not None
-    if raw is None or options.use_raw or named or "var" not in group:
-        return None
-    if not hasattr(group["var"], "keys"):
-        return None
-    genes = _index_of(group["var"])
-    return raw_note(options.known_genes, genes, _index_of(raw["var"]))
-
-
-def _matrix_alone(group: Any, path: Path, options: ReadOptions) -> Any:
-    """The matrix that `_anndata_of` finds."""
-    use_raw = options.use_raw or _raw_note(group, path, options) is not None
-    return _matrix(_matrix_element(group, path, options, use_raw), path)
-
-
-def _matrix(element: Any, path: Path) -> Any:
+def _left_in_place(element: Any, path: Path) -> Any:
     """A matrix of numbers, left where it is stored."""
     if not hasattr(element, "keys"):
-        if element.attrs.get("encoding-type") == "null" or element.shape is None:
-            raise DataError(f"{path} holds no X: name one of its layers (layer=)")
         check_matrix(element, path, "X")
         return element
     kind = str(element.attrs.get("encoding-type", ""))
@@ -186,37 +157,3 @@ def _matrix(element: Any, path: Path) -> Any:
         )
     n_rows, n_columns = (int(n) for n in element.attrs.get("shape", (0, 0)))
     return open_sparse(element, path, (n_rows, n_columns))
-
-
-def _matrix_element(group: Any, path: Path, options: ReadOptions, use_raw: bool) -> Any:
-    """Where X, a layer or raw is stored."""
-    if use_raw:
-        if options.layer is not None:
-            raise DataError(
-                f"{path}: raw and the layer {options.layer!r} are asked for: give one"
-            )
-        raw = _raw_group(group, path)
-        if raw is None:
-            raise DataError(f"{path} has no raw (use_raw=True): use X or a layer")
-        return raw["X"]
-    if options.layer is None:
-        return group["X"]
-    return layer_of(group, options.layer, path)
-
-
-def _format(
-    name: str,
-    suffixes: tuple[str, ...],
-    open_root: Callable[[Path], AbstractContextManager[Any]],
-) -> Format:
-    return Format(
-        name,
-        suffixes,
-        functools.partial(_opened, open_root, _anndata_of),
-        ("layer", "use_raw", "table"),
-        functools.partial(_opened, open_root, _matrix_alone),
-    )
-
-
-H5AD = _format("h5ad", (".h5ad", ".h5mu"), open_hdf5)
-ZARR = _format("zarr", (".zarr",), _open_zarr)

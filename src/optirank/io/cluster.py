@@ -14,10 +14,7 @@ import functools
 import hashlib
 import importlib.metadata
 import itertools
-import os
 import platform
-import socket
-import sys
 import time
 from asyncio import CancelledError
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -27,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import optirank
-from optirank._util.names import some
+from optirank._util.names import counted
 from optirank.io.blocks import Columns, streams
 from optirank.io.data import DataError, about, matrix_of
 from optirank.io.passes import Fold, Group, Piece
-from optirank.io.reading import Store, open_matrix
-from optirank.io.runs import ChangedFileError, Parts, check_unchanged, signature
+from optirank.io.reading import Store
+from optirank.io.runs import ChangedFileError, Parts, check_unchanged
 
 if TYPE_CHECKING:
     from distributed import Client, Future, as_completed
@@ -44,8 +41,7 @@ _PATIENCE = 60.0  # seconds to wait for a worker when all are gone
 _POLL = 0.02  # seconds between looks at whether a task is done
 _CONNECT_SECONDS = 10  # in which a scheduler must answer
 _COMPARED = ("numpy", "scipy", "numba", "dask", "distributed")
-_LEAST_TOGETHER = 64  # tasks of lazy data that are given to the scheduler at once
-_PER_THREAD = 8  # and for each thread that it has
+_TOGETHER = 128  # groups of lazy data that are given to the scheduler at once
 _GO_ON = "then run the same command, which goes on where it stopped"
 
 
@@ -87,12 +83,12 @@ def connect(address: str) -> Iterator[Client]:
         raise ImportError(
             "a dask cluster needs: pip install 'optirank[dask]'"
         ) from None
-    _check_listening(address)
     try:
         client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
-            f"no dask scheduler answers at {address!r}: {error}"
+            f"no dask scheduler answers at {address!r}: {error}; start one (dask "
+            "scheduler), or write its address as tcp://HOST:PORT"
         ) from error
     with client:
         if cluster_threads(client) == 0:
@@ -101,26 +97,6 @@ def connect(address: str) -> Iterator[Client]:
                 f"(dask worker {address})"
             )
         yield client
-
-
-def _check_listening(address: str) -> None:
-    """Refuse at once an address where nothing listens; dask would try for a while."""
-    scheme, _, place = address.rpartition("://")
-    host, _, port = place.rpartition(":")
-    if scheme not in ("", "tcp", "tls"):
-        return
-    if not host or not port.isdigit():
-        raise ValueError(
-            f"{address!r} is no address of a dask scheduler: write it as "
-            "tcp://HOST:PORT"
-        )
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), 5.0).close()
-    except (OSError, OverflowError) as error:
-        raise ValueError(
-            f"no dask scheduler answers at {address!r}: {error}; start one (dask "
-            "scheduler) or check the address"
-        ) from error
 
 
 def cluster_threads(client: Client) -> int:
@@ -148,25 +124,24 @@ class Cluster:
     def __init__(self, client: Client, parts: Parts | None = None) -> None:
         self._client = client
         self._parts = parts
-
-    def for_file(self, number: int) -> Cluster:
-        """The same for one of several files, whose finished tasks are kept apart."""
-        parts = None if self._parts is None else self._parts.of_file(number)
-        return Cluster(self._client, parts)
+        self._n_before = 0  # tasks of earlier passes: stored results are numbered
 
     def groups(self, fold: Fold, pieces: Sequence[Piece]) -> Generator[Group]:
         """What each group of blocks gathers, in order."""
         stores = [_store_of(piece) for piece in pieces]
-        check_files(self._client, stores)
         columns = [piece.columns for piece in pieces]
         work = fold, list(zip(stores, columns, strict=True))
+        tasks = _tasks(pieces, fold)
         waiting: dict[int, list[Group]] = {}
         following = 0
-        for number, groups in self._results(work, _tasks(pieces, fold)):
+        for number, groups in self._results(work, tasks):
             waiting[number] = groups
             while following in waiting:
                 yield from waiting.pop(following)
                 following += 1
+        for store in stores:
+            check_unchanged(store.path, store.mark)
+        self._n_before += len(tasks)
 
     def _results(
         self, work: _Work, tasks: list[_Task]
@@ -175,12 +150,14 @@ class Cluster:
         fold, _ = work
         to_do = []
         for number in range(len(tasks)):
-            stored = self._parts and self._parts.load(number, fold.empty)
+            stored = self._parts and self._parts.load(
+                self._n_before + number, fold.empty
+            )
             if stored:
                 yield number, stored
             else:
                 to_do.append(number)
-        failures: dict[str, str] = {}
+        failures: list[str] = []
         for number, future in self._futures(work, tasks, to_do):
             try:
                 groups = future.result()
@@ -190,16 +167,18 @@ class Cluster:
                 self._check_connected()
                 _, rows, start = tasks[number]
                 place = f"{fold.source}, samples {start + 1} to {start + len(rows)}"
-                failures[place] = _reason(error)
+                own = isinstance(error, DataError)  # which names its samples
+                failures.append(str(error) if own else f"{place}: {_reason(error)}")
                 if len(failures) >= _MOST_FAILURES:
                     break
                 continue
             if self._parts is not None:
-                self._parts.save(number, groups)
+                self._parts.save(self._n_before + number, groups)
             yield number, groups
         if failures:
             kept = "" if self._parts is None else "; all other blocks are kept"
-            raise DataError(f"{_failure_text(failures)}{kept}")
+            what = counted(len(failures), "group fails", "groups fail")
+            raise DataError(f"{what} every time: {'; '.join(failures[:5])}{kept}")
 
     def _futures(
         self, work: _Work, tasks: list[_Task], to_do: list[int]
@@ -288,16 +267,15 @@ def _fold_rows(task: _Task, work: _Work) -> list[Group]:
     file, rows, start = task
     fold, files = work
     store, columns = files[file]
-    # The file must be as it was when the pass began
-    check_unchanged(store.path, store.mark)
     X, _ = _opened_once(store)
     return list(fold.groups(X, columns, rows, start))
 
 
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
 def _opened_once(store: Store) -> tuple[Any, contextlib.ExitStack]:
+    check_unchanged(store.path, store.mark)
     stack = contextlib.ExitStack()  # keeps the file open as long as it is remembered
-    return open_matrix(store, stack), stack
+    return store.open(stack), stack
 
 
 def _reason(error: BaseException) -> str:
@@ -308,18 +286,7 @@ def _reason(error: BaseException) -> str:
             "memory: give workers more of it, or fewer threads"
         )
     text = " ".join(str(error).split())[:300]
-    return text if isinstance(error, DataError) else f"{type(error).__name__}: {text}"
-
-
-def _failure_text(failures: dict[str, str]) -> str:
-    """Which blocks failed, and why; one reason for all is given once."""
-    reasons = set(failures.values())
-    n_blocks = len(failures)
-    what = "a group of blocks fails" if n_blocks == 1 else f"{n_blocks} groups fail"
-    if len(reasons) == 1:
-        return f"{what} every time, {some(failures, 5)}: {reasons.pop()}"
-    listed = [f"{place} ({reason})" for place, reason in failures.items()]
-    return f"{what} every time: {some(listed, 5)}"
+    return f"{type(error).__name__}: {text}"
 
 
 def check_versions(client: Client) -> None:
@@ -369,37 +336,6 @@ def installed() -> dict[str, str]:
     return versions | {"optirank": f"{optirank.__version__} (source {source})"}
 
 
-def check_files(client: Client, stores: Sequence[Store]) -> None:
-    """Refuse a cluster on which a worker does not see the files as they are here."""
-    here = {store.path: store.mark for store in stores}
-    seen: Any = client.run(signatures, sorted(here), on_error="return")
-    for worker, there in seen.items():
-        if isinstance(there, BaseException):
-            raise ClusterError(f"the worker {worker} fails: {_reason(there)}")
-        for path, mark in here.items():
-            if there[path] is None:
-                raise ClusterError(
-                    f"the worker {worker} cannot read {path}: put the file where all "
-                    "workers see it under this name"
-                )
-            if there[path] != mark:
-                raise ClusterError(
-                    f"the worker {worker} has another {path} than this machine "
-                    "(another size or time): put one file where all see it"
-                )
-
-
-def signatures(paths: list[str]) -> dict[str, tuple[int, ...] | None]:
-    """What changes when files are written again; None for one that cannot be read."""
-    marks: dict[str, tuple[int, ...] | None] = {}
-    for path in paths:
-        try:
-            marks[path] = signature(path)
-        except OSError:
-            marks[path] = None
-    return marks
-
-
 def lazy_groups(fold: Fold, X: Any, piece: Piece) -> Iterator[Group]:
     """Fold the groups of a lazy array by the scheduler of dask that the user has.
 
@@ -408,10 +344,9 @@ def lazy_groups(fold: Fold, X: Any, piece: Piece) -> Iterator[Group]:
     """
     from dask.base import compute
 
-    at_once = max(_LEAST_TOGETHER, _PER_THREAD * _n_threads())
     tasks = list(_delayed_groups(fold, X, piece))
-    for first in range(0, len(tasks), at_once):
-        yield from compute(*tasks[first : first + at_once])
+    for first in range(0, len(tasks), _TOGETHER):
+        yield from compute(*tasks[first : first + _TOGETHER])
 
 
 def _delayed_groups(fold: Fold, X: Any, piece: Piece) -> Iterator[Any]:
@@ -443,13 +378,3 @@ def _fold_group(
     """Fold a group of blocks with rising columns."""
     ordered = (block if order is None else block[:, order] for block in blocks)
     return fold.group(map(Columns(None, sums).of, ordered), start)
-
-
-def _n_threads() -> int:
-    """Threads of the cluster that this process is connected to, or of this machine."""
-    if "distributed" in sys.modules:
-        from distributed import default_client
-
-        with contextlib.suppress(ValueError):  # no client
-            return cluster_threads(default_client())
-    return os.cpu_count() or 1

@@ -1,6 +1,4 @@
-"""Which features of data are genes, what these are called, and which of the matrices
-of an AnnData has those of a model.
-"""
+"""Which features of data are genes, and what these are called."""
 
 from __future__ import annotations
 
@@ -11,10 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.names import counted, some
-from optirank.io.data import DataError
+from optirank.io.data import (
+    DataError,
+    about,
+    changed,
+    duplicates,
+    features_of,
+    source_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
     from numpy.typing import NDArray
 
 GENE_EXPRESSION = "Gene Expression"  # the features of 10x that are genes
@@ -33,22 +39,19 @@ _WITH_GENOME = re.compile(
     rf"(?P<first>{_GENOMES})_+(?P<gene>.+)|(?P<symbol>.+)_(?P<last>{_GENOMES})",
     re.IGNORECASE,
 )
-_ENOUGH = 0.9  # share of the known genes above which X is used as it is
 
 
-def named_features(
-    var: pd.DataFrame, gene_column: str | None, source: object, *, plain: bool = True
-) -> tuple[pd.DataFrame, NDArray[np.bool_] | None, list[str]]:
-    """The features of data by the names of their genes, a mask of those that are genes
-    (None: all are), and notes on what was changed and on the others.
+def with_named_genes(adata: AnnData, gene_column: str | None = None) -> AnnData:
+    """Data whose features have the names of their genes; those that are none are left
+    out. The notes say so, and which samples share a name.
 
     Parameters
     ----------
-    var : what is known of the features.
-    gene_column : the column with the names; None for the index.
-    source : where they come from, for messages.
-    plain : whether names of the index are read without what is more than the gene.
+    adata : data with the names and features that a file or an object has.
+    gene_column : the column of ``var`` with the names; None for its index.
     """
+    var = features_of(adata)
+    source = source_of(adata)
     if gene_column is not None and gene_column not in var.columns:
         raise DataError(
             f"{source} has no gene column {gene_column!r}: there are "
@@ -62,11 +65,16 @@ def named_features(
             "gene column"
         )
     names, notes = stripped(column), []
-    if gene_column is None and plain:
+    if gene_column is None:
         names, notes = plain_gene_names(names)
     used, left_out = _genes_among(names, var)
+    notes = [*about(adata)["notes"], *notes, *left_out]
+    repeated = duplicates(adata.obs_names)
+    if repeated:
+        what = counted(len(repeated), "sample name occurs", "sample names occur")
+        notes.append(f"{what} more than once: {some(repeated)}")
     var = var.drop(columns=gene_column or []).set_axis(names)
-    return var, used, [*notes, *left_out]
+    return changed(adata, var=var, used=used, notes=notes)
 
 
 def stripped(names: Iterable[object]) -> np.ndarray:
@@ -129,31 +137,3 @@ def plain_gene_names(names: np.ndarray) -> tuple[np.ndarray, list[str]]:
         without = f"the genome ({genomes.pop()})"
     note = f"gene names are read without {without}: {some(names, 2)}"
     return np.array(plain, dtype=object), [note]
-
-
-def raw_note(
-    known_genes: Iterable[str], genes: Iterable[str], raw_genes: Iterable[str] | None
-) -> str | None:
-    """Why raw is to be read instead of X, or None where X is.
-
-    Asked where the user named neither a layer nor ``use_raw``. After scanpy's usual
-    steps X has the variable genes alone, often scaled, and raw has all. raw is used if
-    X lacks a tenth of the known genes or more, and raw has half of these at least.
-
-    Parameters
-    ----------
-    known_genes : the genes of the model (of all its panels).
-    genes, raw_genes : those of X and of raw; None where there is no raw.
-    """
-    known = {name.casefold() for name in known_genes}
-    if not known or raw_genes is None:
-        return None
-    in_x = len(known.intersection(str(name).casefold() for name in genes))
-    in_raw = len(known.intersection(str(name).casefold() for name in raw_genes))
-    lacking = len(known) - in_x
-    if in_x > _ENOUGH * len(known) or in_raw - in_x < lacking / 2:
-        return None
-    return (
-        f"raw is read: X has {in_x} of the {len(known)} genes of the model, raw has "
-        f"{in_raw}"
-    )

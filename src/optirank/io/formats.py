@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.names import some
-from optirank.io.data import DataError, need, readable
+from optirank.io.data import DataError, readable
 from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -29,23 +28,20 @@ class Format:
     """A file format: one entry of `optirank.io.reading.FORMATS`.
 
     ``open`` gives all features with the names that the file has for them, and the
-    matrix left where it is: `make_profiles` makes such an AnnData. ``open_matrix``
-    gives the matrix alone, where that is less work: it is what a worker needs.
+    matrix left where it is: `make_profiles` makes such an AnnData.
     """
 
     name: str
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, ReadOptions], AbstractContextManager[AnnData]]
     takes: tuple[str, ...] = ()  # options that only some formats have
-    open_matrix: Callable[[Path, ReadOptions], AbstractContextManager[Any]] | None = (
-        None
-    )
 
 
 @contextlib.contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
     """Open an HDF5 file and give its root group."""
-    h5py = need("h5py", "anndata", f"reading {path}")
+    import h5py
+
     if not h5py.is_hdf5(path):
         raise DataError(
             f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch "
@@ -55,16 +51,6 @@ def open_hdf5(path: Path) -> Iterator[Any]:
         file = h5py.File(path, "r")
     with file:
         yield file
-
-
-def layer_of(group: Any, layer: str, path: Path) -> Any:
-    """A layer of a file; the error of one that is not there lists all."""
-    layers = group.get("layers", {})
-    if layer not in layers:
-        raise DataError(
-            f"{path} has no layer {layer!r}: there are {some(list(layers))}"
-        )
-    return layers[layer]
 
 
 def check_matrix(element: Any, path: Path, what: str) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
+from optirank.io.choice import layer_of
 from optirank.io.data import DataError, make_profiles, readable
-from optirank.io.formats import Format, check_matrix, check_sizes, layer_of, open_hdf5
+from optirank.io.formats import Format, check_matrix, check_sizes, open_hdf5
 from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _anndata_of(file: Any, path: Path, options: ReadOptions) -> AnnData:
         )
     matrix = file["matrix"]
     if options.layer is not None:
-        matrix = layer_of(file, options.layer, path)
+        matrix = layer_of(file.get("layers", {}), options.layer, path)
     check_matrix(matrix, path, "its matrix")
     n_genes, n_cells = matrix.shape
     var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.io.anndata_files import choose_table
 from optirank.io.blocks import is_dask, unique_genes
+from optirank.io.choice import choose_matrix, choose_table
 from optirank.io.data import (
     DataError,
     MissingExtraError,
@@ -27,9 +27,9 @@ from optirank.io.data import (
     used_names,
     with_annotations,
 )
-from optirank.io.features import named_features, raw_note
+from optirank.io.features import with_named_genes
 from optirank.io.homologs import in_names_of
-from optirank.io.table_checks import repeated_samples
+from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +128,13 @@ def profiles_of(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
             f"DataFrame, not from a {type(adata).__name__}"
         )
-    return _profiles_of_anndata(adata, layer, gene_column, use_raw, known_genes)
+    options = ReadOptions(
+        layer=layer,
+        use_raw=use_raw,
+        gene_column=gene_column,
+        known_genes=tuple(known_genes),
+    )
+    return _profiles_of_anndata(adata, options)
 
 
 def labelled_profiles(
@@ -184,58 +190,25 @@ def _with_labels(adata: AnnData, labels: Any) -> AnnData:
     return with_annotations(adata, **{_LABELS: values})
 
 
-def _profiles_of_anndata(
-    adata: Any,
-    layer: str | None,
-    gene_column: str | None,
-    use_raw: bool,
-    known_genes: Sequence[str],
-) -> AnnData:
-    raw: Any = getattr(adata, "raw", None)
-    notes = []
-    if use_raw and layer is not None:
-        raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
-    if use_raw and raw is None:
-        raise ValueError(
-            "use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer"
-        )
-    if raw is not None and layer is None and gene_column is None and not use_raw:
-        note = raw_note(known_genes, adata.var_names, raw.var_names)
-        use_raw = note is not None
-        notes = [note] if note else []
-    part: Any = raw if use_raw else adata
-    matrix = part.X if use_raw else _layer_of(adata, layer)
-    beside = {}
-    if raw is not None and not use_raw:
-        beside["raw_genes"] = np.array([str(name) for name in raw.var_names], object)
+def _profiles_of_anndata(adata: Any, options: ReadOptions) -> AnnData:
+    matrix, part, notes = choose_matrix(adata, "adata", options)
     if is_dask(matrix) and np.isnan(matrix.shape).any():
         raise ValueError(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
-    source = "adata.raw" if use_raw else "adata"
-    var, used, named = named_features(_frame_in_memory(part.var), gene_column, source)
-    return make_profiles(
+    beside = {}
+    if adata.raw is not None and part is adata:
+        beside["raw_genes"] = adata.raw.var_names.to_numpy(dtype=object)
+    profiles = make_profiles(
         matrix,
         _frame_in_memory(adata.obs),
-        var,
-        source,
-        notes=[*notes, *named, *repeated_samples(adata.obs_names)],
-        used=used,
+        _frame_in_memory(part.var),
+        "adata" if part is adata else "adata.raw",
+        notes=notes,
         **beside,
     )
-
-
-def _layer_of(adata: Any, layer: str | None) -> Any:
-    if layer is not None:
-        if layer not in adata.layers:
-            raise DataError(
-                f"adata has no layer {layer!r}: there are {some(adata.layers)}"
-            )
-        return adata.layers[layer]
-    if adata.X is None:
-        raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
-    return adata.X
+    return with_named_genes(profiles, options.gene_column)
 
 
 def _frame_in_memory(frame: Any) -> pd.DataFrame:
@@ -282,15 +255,8 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
     if values.dtype.kind not in "iuf":  # of mixed kinds, such as flags among numbers
         values = values.astype(float)
     var = pd.DataFrame(index=expression.columns.astype(str))
-    var, used, notes = named_features(var, None, "the data frame", plain=False)
-    return make_profiles(
-        values,
-        frame.loc[:, described],
-        var,
-        "the data frame",
-        notes=[*notes, *repeated_samples(frame.index)],
-        used=used,
-    )
+    profiles = make_profiles(values, frame.loc[:, described], var, "the data frame")
+    return with_named_genes(profiles)
 
 
 def join(

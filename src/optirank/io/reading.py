@@ -7,7 +7,6 @@ A file format is one `Format`, an entry of `FORMATS`.
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import warnings
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from optirank._util.arrays import as_dense
-from optirank._util.files import replacing
+from optirank._util.files import path_problem, replacing
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
@@ -29,7 +28,6 @@ from optirank.io.data import (
     DataError,
     about,
     annotations_of,
-    changed,
     check_column,
     duplicates,
     features_of,
@@ -42,12 +40,11 @@ from optirank.io.data import (
     used_features,
     used_names,
 )
-from optirank.io.features import named_features
+from optirank.io.features import with_named_genes
 from optirank.io.formats import Format
 from optirank.io.loom import LOOM
 from optirank.io.options import ReadOptions
 from optirank.io.runs import signature
-from optirank.io.table_checks import repeated_samples
 from optirank.io.tables import PARQUET, TABLE
 from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
 
@@ -125,14 +122,8 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
     except OSError as error:
-        reasons = {
-            errno.ELOOP: "is a link that leads back to itself: name the file itself",
-            errno.ENAMETOOLONG: "has a name that is too long for a file: is it a path?",
-            errno.EACCES: "may not be read by this user: change its permissions",
-            errno.ENOTDIR: "is inside of something that is no folder: check the path",
-        }
-        reason = reasons.get(error.errno or 0, f"cannot be opened: {error.strerror}")
-        raise DataError(f"{str(path)[:200]} {reason}") from error
+        problem = path_problem(error)
+        raise DataError(f"{str(path)[:200]} {problem}: check the path") from error
     except ValueError as error:  # a name with a null character
         raise DataError(f"{str(path)!r} is no name of a file: {error}") from error
     return path
@@ -149,13 +140,14 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
         options[name] = tuple(options.get(name) or ())
     if options.get("samples") is not None:
         options["samples"] = str(check_path(options["samples"]))
+    options["format"] = options.get("format") or guess_format(path)
+    if options["format"] not in FORMATS:
+        raise DataError(f"format {options['format']!r}: use one of {some(FORMATS)}")
     asked = ReadOptions(**options)
-    kind = asked.format or guess_format(path)
-    if kind not in FORMATS:
-        raise DataError(f"format {kind!r}: use one of {some(FORMATS)}")
-    _check_options(path, FORMATS[kind], asked)
-    with FORMATS[kind].open(path, asked) as stored:
-        store = Store(str(path), kind, asked, signature(path))
+    chosen = FORMATS[options["format"]]
+    _check_options(path, chosen, asked)
+    with chosen.open(path, asked) as stored:
+        store = Store(str(path), asked, signature(path))
         yield _with_genes_and_annotations(stored, store)
 
 
@@ -163,18 +155,15 @@ class Store(NamedTuple):
     """How another process opens the matrix of a file."""
 
     path: str
-    format: str
     options: ReadOptions
     mark: tuple[int, ...]  # the signature of the file
 
-
-def open_matrix(store: Store, stack: contextlib.ExitStack) -> Any:
-    """Open the matrix of a file, which the stack closes."""
-    chosen = FORMATS[store.format]
-    path = Path(store.path)
-    if chosen.open_matrix is not None:
-        return stack.enter_context(chosen.open_matrix(path, store.options))
-    return matrix_of(stack.enter_context(chosen.open(path, store.options)))
+    def open(self, stack: contextlib.ExitStack) -> Any:
+        """Open the matrix, which the stack closes."""
+        chosen = FORMATS[str(self.options.format)]
+        return matrix_of(
+            stack.enter_context(chosen.open(Path(self.path), self.options))
+        )
 
 
 def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
@@ -191,27 +180,24 @@ def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
 
 def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     """What a file holds, with the genes and the annotations that are asked for."""
-    path, options = Path(store.path), store.options
-    is_one_table = store.format in _TABLES
-    gene_column = None if is_one_table else options.gene_column
-    obs = annotations_of(stored)
+    path, options = store.path, store.options
+    # The reader of a table looks for the column itself
+    gene_column = None if options.format in _TABLES else options.gene_column
     with readable(path):
-        var, used, notes = named_features(
-            features_of(stored), gene_column, path, plain=not is_one_table
-        )
-    if not is_one_table:  # whose reader says it
-        notes += repeated_samples(stored.obs_names)
+        named = with_named_genes(stored, gene_column)
     if options.samples is not None:
-        obs, named = tables.join_annotations(obs, [Path(options.samples)], str(path))
-        if not named.all():
+        named.obs, is_named = tables.join_annotations(
+            annotations_of(named), [Path(options.samples)], path
+        )
+        if not is_named.all():
             logger.warning(
                 "%s has no entry for %s",
                 options.samples,
-                counted(int((~named).sum()), "sample", "samples"),
+                counted(int((~is_named).sum()), "sample", "samples"),
             )
     if options.label is not None:
-        check_column(obs, options.label, str(path))
-    repeated = duplicates(var.index if used is None else var.index[used])
+        check_column(annotations_of(named), options.label, path)
+    repeated = duplicates(used_names(named))
     if repeated:
         logger.warning(
             "%s: %s more than once: %s",
@@ -219,11 +205,8 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
             counted(len(repeated), "gene name occurs", "gene names occur"),
             some(repeated),
         )
-    notes = [*about(stored)["notes"], *notes]
-    source = valid_text(path)
-    return changed(
-        stored, obs=obs, var=var, used=used, source=source, store=store, notes=notes
-    )
+    about(named).update(source=valid_text(path), store=store)
+    return named
 
 
 @contextlib.contextmanager
@@ -305,10 +288,9 @@ def is_table(path: Path, format: str | None = None) -> bool:
 
 def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
     """The names of a file's genes; of a table, annotations may be among them."""
-    if is_table(path):
-        return tables.read_gene_names(path, genes_in)
-    with open_file(path) as opened:
-        return [str(name) for name in used_names(opened)]
+    options = {"genes_in": genes_in, "any_scale": True} if is_table(path) else {}
+    with open_file(path, **options) as opened:
+        return used_names(opened).tolist()
 
 
 def write_h5ad(

@@ -8,14 +8,13 @@ results of another run are thrown away.
 
 from __future__ import annotations
 
-import copy
 import hashlib
-import itertools
 import json
 import os
 import shutil
+import socket
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,74 +31,42 @@ if TYPE_CHECKING:
 _RUN = "run.json"
 
 
-_METADATA = (
-    "zarr.json",
-    ".zgroup",
-    ".zarray",
-    ".zattrs",
-    "matrix.mtx",
-    "matrix.mtx.gz",
-)
-_DEEPEST = 3  # folders below a store that are looked at: those of its arrays' chunks
-_MOST = 200  # entries that are looked at: a signature is made for every task
-
-
 class ChangedFileError(DataError):
     """A file that has changed since it was opened."""
 
 
 def signature(path: str | Path) -> tuple[int, ...]:
-    """Times and sizes: of a file its own, of a folder those of its parts that tell
-    most.
+    """The last change and the size; of a folder the last change of all folders and of
+    the files right in it, and the size of these.
 
     A chunk of a zarr store that is written again changes the time of its folder.
     """
     path = Path(path)
-    if not path.is_dir():
-        status = path.stat()
-        return status.st_mtime_ns, status.st_size
-    latest = 0
-    size = 0
-    for part in itertools.islice(_telling(path, 0), _MOST):
-        status = part.stat()
-        latest = max(latest, status.st_mtime_ns)
-        size += 0 if part.is_dir() else status.st_size
-    return latest, size
+    files = [path]
+    folders: list[str] = []
+    if path.is_dir():
+        files = [part for part in path.iterdir() if part.is_file()]
+        folders = [folder for folder, _, _ in os.walk(path)]
+    of_files = [file.stat() for file in files]
+    times = [status.st_mtime_ns for status in (*of_files, *map(os.stat, folders))]
+    return max(times), sum(status.st_size for status in of_files)
 
 
 def check_unchanged(path: str | Path, mark: tuple[int, ...]) -> None:
-    """Refuse a file whose signature is another one now."""
+    """Refuse a file whose signature is another one now, or here."""
+    host = socket.gethostname()
     try:
         now = signature(path)
-    except FileNotFoundError:
+    except OSError as error:
         raise ChangedFileError(
-            f"{path} is not there any more: put it back, and start again"
+            f"{path} cannot be read on {host} ({error.strerror}): put it where all "
+            "workers see it under this name, and start again"
         ) from None
     if now != mark:
         raise ChangedFileError(
-            f"{path} has changed while it was being read: start again"
+            f"{path} has changed while it was being read, or is another file on "
+            f"{host}: put one file where all workers see it, and start again"
         )
-
-
-def _telling(folder: Path, depth: int) -> Iterator[Path]:
-    """A folder, the metadata in it, and the same of the folders inside."""
-    yield folder
-    yield from (folder / name for name in _METADATA if (folder / name).is_file())
-    if depth < _DEEPEST:
-        for name in _folders_in(folder):
-            yield from _telling(folder / name, depth + 1)
-
-
-def _folders_in(folder: Path) -> list[str]:
-    """The folders inside, in order; none beside files of chunks, which are many."""
-    names = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                names.append(entry.name)
-            elif entry.name not in _METADATA and not entry.name.startswith("."):
-                return []
-    return sorted(names)
 
 
 def run_of(
@@ -139,19 +106,12 @@ class Parts:
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self.folder = folder
-        self._prefix = ""
         text = json.dumps(run, indent=1, sort_keys=True) + "\n"
         if folder.is_dir() and not _is(folder / _RUN, text):
             shutil.rmtree(folder)
         folder.mkdir(exist_ok=True)
         write_text(folder / _RUN, text)
         self.stored = {path.stem for path in folder.glob("*.npz")}
-
-    def of_file(self, number: int) -> Parts:
-        """The results of one of several files of the run."""
-        own = copy.copy(self)
-        own._prefix = f"{number:04}-"
-        return own
 
     def load(self, number: int, empty: Sequence[Accumulator]) -> list[Group] | None:
         """What a task gave for each group; None where it is not there.
@@ -195,7 +155,7 @@ class Parts:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, number: int) -> Path:
-        return self.folder / f"{self._prefix}{number:08}.npz"
+        return self.folder / f"{number:08}.npz"
 
 
 def _is(path: Path, text: str) -> bool:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.names import counted, some
+from optirank._util.names import some
 from optirank._util.scales import value_scale
-from optirank.io.data import DataError, duplicates
+from optirank.io.data import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,15 +118,6 @@ def missing_code(values: np.ndarray) -> float | None:
     if code == -1 and lowest >= 0 and not np.any(others % 1):
         return code
     return None
-
-
-def repeated_samples(names: Iterable[str]) -> list[str]:
-    """A note on names that several samples have."""
-    repeated = duplicates(names)
-    if not repeated:
-        return []
-    what = counted(len(repeated), "sample name occurs", "sample names occur")
-    return [f"{what} more than once: {some(repeated)}"]
 
 
 def complete_genes(values: np.ndarray, path: Path) -> np.ndarray:

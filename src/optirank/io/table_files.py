@@ -121,8 +121,6 @@ class TextTable(Table):
 
         if len(self.header) <= _WIDE or self._as_text:
             return pd.DataFrame(self._whole[list(columns)])
-        if len(columns) > len(self.header) // 2:
-            return self._wide_numbers(columns)
         return self._parse(sorted(set(columns)))
 
     @cached_property
@@ -150,7 +148,9 @@ class TextTable(Table):
             "decimal": self.decimal,
             "header": None,
             "index_col": False,
-            "dtype": str if self._as_text else {0: str},
+            "dtype": str if self._as_text else None,
+            # A converter: a type for one column makes pandas slow where there are many
+            "converters": None if self._as_text else {0: str},
             "keep_default_na": False,
             "float_precision": "round_trip",
             "low_memory": False,
@@ -168,29 +168,6 @@ class TextTable(Table):
         # The lines whose names do not say that they are no genes
         is_gene = ~frame[0].astype(str).str.startswith(self.layout.no_genes)
         return frame.loc[is_gene].reset_index(drop=True)
-
-    def _wide_numbers(self, columns: Sequence[int]) -> pd.DataFrame:
-        """Many columns of a wide table, line by line: far faster than column
-        by column.
-        """
-        import pandas as pd
-
-        inside = np.asarray([k for k in columns if k != 0])
-        described = sorted({0, *range(1, len(self.header))}.difference(inside.tolist()))
-        names = self._parse(described)[0]
-        lines = []
-        with self._body() as file:
-            for line in file:
-                fields = line.rstrip("\r\n").split(self.layout.separator)
-                if self.decimal == ",":
-                    fields = [text.replace(",", ".") for text in fields]
-                try:
-                    lines.append(np.array(fields, dtype=object)[inside].astype(float))
-                except (ValueError, IndexError):  # words, gaps or quotes: say which
-                    return self._parse(sorted(set(columns)))
-        frame = pd.DataFrame(np.array(lines), columns=inside.tolist())
-        frame.insert(0, 0, names.to_numpy())
-        return frame
 
 
 class ParquetTable(Table):

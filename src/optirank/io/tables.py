@@ -80,7 +80,7 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
         samples = frame[0].to_numpy(dtype=object)
         annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
     obs = pd.DataFrame(annotations, index=pd.Index(samples, dtype=object))
-    notes += [*further, *table_checks.repeated_samples(samples)]
+    notes += further
     if about_genes:
         notes.append(f"columns that are no samples are left out: {some(about_genes)}")
     if options.invert:
@@ -230,15 +230,6 @@ class TableMatrix:
             )
             if not options.invert:
                 table_checks.warn_of_cycles(values, path)
-
-
-def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
-    """The names that a table has where its genes are, annotations among them."""
-    table = open_table(path)
-    in_columns = _orientation(table, genes_in) == "columns"
-    names = table.header[1:] if in_columns else table.read([0])[0]
-    genes, _ = plain_gene_names(stripped(names))
-    return genes.tolist()
 
 
 def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
+from collections import UserDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
-from optirank.io.data import DataError, make_profiles, need, readable
+from optirank.io.data import DataError, make_profiles, readable
 from optirank.io.features import GENE_EXPRESSION
 from optirank.io.formats import Format, check_sizes, open_hdf5, open_sparse
 from optirank.io.options import ReadOptions
@@ -60,33 +60,32 @@ def _open_folder(folder: Path, options: ReadOptions) -> Iterator[AnnData]:
 
 @contextlib.contextmanager
 def _open_h5(path: Path, options: ReadOptions) -> Iterator[AnnData]:
-    with open_hdf5(path) as file, tempfile.TemporaryDirectory() as folder:
+    with open_hdf5(path) as file:
         with readable(path):
             group = _matrix_group(file, path)
             obs, var = _tables(group)
-            named = Path(folder) / "matrix.h5"
-            _name_matrix(path, group, (len(obs), len(var)), named)
-        with open_hdf5(named) as links:
-            with readable(path):
-                stored = open_sparse(links["X"], path, (len(obs), len(var)))
-            yield make_profiles(stored, obs, var, str(path))
+            shape = len(obs), len(var)
+            stored = open_sparse(_described(group, shape), path, shape)
+        yield make_profiles(stored, obs, var, str(path))
 
 
-def _name_matrix(path: Path, group: Any, shape: tuple[int, int], named: Path) -> None:
-    """Write a file that says of the three arrays of 10x what anndata wants to be told.
+def _described(group: Any, shape: tuple[int, int]) -> Any:
+    """The group of a matrix of 10x with the attributes that anndata asks for.
 
-    It has links to the arrays and the attributes of a CSR matrix of cells by genes,
-    which 10x stores without them.
+    10x stores the arrays of a CSR matrix of cells by genes, without them.
     """
-    h5py = need("h5py", "anndata", f"reading {path}")
-    with h5py.File(named, "w") as file:
-        matrix = file.create_group("X")
-        for name in ("data", "indices", "indptr"):
-            place = f"{group.name}/{name}"
-            matrix[name] = h5py.ExternalLink(str(path.resolve()), place)
-        matrix.attrs["encoding-type"] = "csr_matrix"
-        matrix.attrs["encoding-version"] = "0.1.0"
-        matrix.attrs["shape"] = np.array(shape)
+    import h5py
+
+    class Described(h5py.Group):
+        attrs: Any = UserDict(
+            {
+                "encoding-type": "csr_matrix",
+                "encoding-version": "0.1.0",
+                "shape": shape,
+            }
+        )
+
+    return Described(group.id)
 
 
 TENX_H5 = Format("10x_h5", (".h5",), _open_h5)

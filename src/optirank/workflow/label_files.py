@@ -78,7 +78,7 @@ def predict_file(
     )
     parts = []
     with cluster_at(dask, parts_folder(out), run) as cluster:
-        for number, file in enumerate(paths):
+        for file in paths:
             with open_file(
                 file, known_genes=fitted.path_genes, **reading_file
             ) as opened:
@@ -89,7 +89,7 @@ def predict_file(
                         options,
                         progress,
                         reading.get("genes_in"),
-                        cluster and cluster.for_file(number),
+                        cluster,
                     )
                 )
         labels = join_labels(parts, names)
