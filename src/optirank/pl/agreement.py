@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from anndata import AnnData
 
-from optirank.io.data import DataError
+from optirank.io.data import DataError, gene_names
+from optirank.io.objects import profiles_of
+from optirank.io.passes import run_pass
+from optirank.model.file import as_model
 from optirank.panel.agreement import RanksByLabel, agreement_of, every_so_many
 from optirank.pl.axes import (
     BLUE,
     GREY,
-    AnnData,
     Axes,
     Place,
     axes_for,
@@ -62,11 +65,6 @@ def agreement(
     -------
     matplotlib Axes
     """
-    from optirank.io.data import gene_names
-    from optirank.io.objects import profiles_of
-    from optirank.io.passes import run_pass
-    from optirank.model.file import as_model
-
     fitted = as_model(model)
     if fitted.further is None:
         raise DataError(

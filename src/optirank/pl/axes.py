@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._util.files import replacing
 from optirank._util.names import some
 from optirank.io.data import DataError, need
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     Place = Axes | Figure | None  # where to draw: see `axes_for`
-else:  # typing.get_type_hints works without importing them
-    Axes = AnnData = Figure = NDArray = Place = Any
+else:  # typing.get_type_hints works where matplotlib is not installed
+    Axes = Figure = Place = Any
 
 # Okabe and Ito's colours, safe for the colour-blind; their yellow cannot be seen on
 # white

@@ -6,8 +6,16 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from anndata import AnnData
+from numpy.typing import NDArray
 
 from optirank._util.arrays import as_dense
+from optirank.io.blocks import blocks, unique_genes
+from optirank.io.data import gene_names
+from optirank.io.objects import profiles_of
+from optirank.model import Predictor
+from optirank.model.file import as_model
 from optirank.pl.axes import (
     BLUE,
     CHOSEN,
@@ -16,9 +24,7 @@ from optirank.pl.axes import (
     GREY,
     LEGEND,
     ORANGE,
-    AnnData,
     Axes,
-    NDArray,
     Place,
     axes_for,
     cells_between,
@@ -28,18 +34,15 @@ from optirank.pl.axes import (
     slant,
 )
 from optirank.ranks.relative import weighted_ranks
-from optirank.ranks.scoring import best_class
+from optirank.workflow.cards import size_table
+from optirank.workflow.predict import label_profiles
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from optirank.estimators.optirank_cv import OptirankClassifierCV
-    from optirank.model import Predictor
 else:  # typing.get_type_hints works without importing it
     OptirankClassifierCV = Any
 
 _ROW = 0.19  # inches of a gene
-_BLOCK_SAMPLES = 4096  # labelled together
 # The ratio of the largest to the smallest size that needs a logarithmic axis
 _WIDE = 20
 _LABEL = 0.1  # the width of a label of four digits, as a share of the axis
@@ -82,24 +85,18 @@ def panel(
     -------
     matplotlib Axes
     """
-    from optirank.io.blocks import blocks, unique_genes
-    from optirank.io.data import gene_names
-    from optirank.io.objects import profiles_of
-    from optirank.model.file import as_model
-
+    fitted = as_model(model)
     profiles = unique_genes(profiles_of(adata, layer, gene_column))
     genes = gene_names(profiles)
-    predictor = as_model(model).bind(genes.tolist())
+    predictor = fitted.bind(genes.tolist())
     used = genes[predictor.columns]
-    classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
     if groupby is None:
-        narrow = predictor.narrowed()
-        read = blocks(profiles, used, _BLOCK_SAMPLES)
-        parts = [best_class(narrow.scores(block)) for block in read]
-        groups = classes[np.concatenate(parts)]
+        labels = label_profiles(profiles, fitted)
+        groups = labels.classes[labels.chosen]
     else:
         groups = column(adata, groupby)
-    chosen = _thinned(groups, classes.tolist(), max_samples)
+    classes = [str(label) for label in fitted.classes]
+    chosen = _thinned(groups, classes, max_samples)
     groups = groups[chosen]
     X = as_dense(next(blocks(profiles, used, len(chosen), np.sort(chosen))))
     X = X[np.argsort(np.argsort(chosen))]  # read in the file's order, drawn by group
@@ -136,8 +133,6 @@ def panel_weights(model: Any, *, n_genes: int = 40, ax: Axes | None = None) -> A
     -------
     matplotlib Axes
     """
-    from optirank.model.file import as_model
-
     fitted = as_model(model)
     weights = fitted.panel.coef
     references = fitted.panel.references
@@ -189,8 +184,6 @@ def panel_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    from optirank.workflow.cards import size_table
-
     return draw_sizes(ax, size_table(model))
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from optirank.pl.axes import (
     COLOURS,
@@ -14,7 +17,6 @@ from optirank.pl.axes import (
     LEGEND,
     LIGHT_BLUE,
     Axes,
-    NDArray,
     Place,
     axes_for,
     cells_between,
@@ -24,13 +26,7 @@ from optirank.pl.axes import (
     short,
     withheld_word,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pandas as pd
-
-    from optirank.workflow.performance import Curves
+from optirank.workflow.performance import Curves, performance, reliability_table
 
 _DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 _UNIT = (-0.02, 1.02)  # limits of an axis of shares
@@ -91,8 +87,6 @@ def reliability(
     are 95 % intervals. Labels that were withheld are left out. Parameters as in
     :func:`confusion`, but a data frame needs the column ``key + "_confidence"`` too.
     """
-    from optirank.workflow.performance import reliability_table
-
     if hasattr(data, "performance"):
         table = data.performance.reliability
     else:
@@ -122,8 +116,6 @@ def roc(
     Parameters as in :func:`confusion`; samples of classes that the model does not have
     are left out. A class has the same colour in both kinds.
     """
-    from optirank.workflow.performance import performance
-
     if kind not in _CURVES:
         raise ValueError(f"kind={kind!r}: use 'roc' or 'pr'")
     if hasattr(data, "performance"):
@@ -144,8 +136,6 @@ def roc(
 
 def _counts(data: Any, truth: str | None, key: str) -> pd.DataFrame:
     """Samples by true class and label, the model's classes first."""
-    import pandas as pd
-
     table = pd.crosstab(
         pd.Series(_truth(data, truth), dtype=object),
         pd.Series(column(data, key), dtype=object),
