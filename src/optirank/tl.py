@@ -346,36 +346,31 @@ def annotate(
         ``counts()`` the samples of each label, ``missing`` the genes that ``adata``
         lacks.
 
-    An AnnData (also the table of a SpatialData, the modality of a MuData) gets the
-    fields:
+    An AnnData (also the table of a SpatialData, the modality of a MuData) gets fields,
+    in which ``KEY`` is ``key_added``:
 
-    ``adata.obs[key_added]`` : categorical
-        The label of each sample.
-    ``adata.obs[key_added + "_confidence"]`` : float
-        The probability of that label.
-    ``adata.obs[key_added + "_cluster_label"]`` : categorical
+    ``obs["KEY"]`` and ``obs["KEY_confidence"]``
+        The label of each sample, and its probability.
+    ``obs["KEY_withheld_because"]`` and ``obs["KEY_alarm"]``
+        Why a label is withheld, "" where it is given; and where there is an alarm, why
+        the labels may all be wrong.
+    ``obs["KEY_cluster_label"]``
         The label of the sample's cluster, with ``clusters``.
-    ``adata.obsm[key_added + "_proba"]`` : DataFrame, samples x classes
-        Probabilities, one column per class, in the order of
-        ``adata.uns[key_added]["classes"]``. Since an .h5ad file cannot store a column
-        name with "/", it is "|" in the column's name.
-    ``adata.obs[key_added + "_withheld_because"]`` : categorical
-        Why a label is withheld; "" where it is given.
-    ``adata.obs[key_added + "_alarm"]`` : categorical
-        Only where the labels may all be wrong: why.
-    ``adata.obs[key_added + "_leaf"]`` and ``"_leaf_confidence"``
+    ``obs["KEY_leaf"]`` and ``obs["KEY_leaf_confidence"]``
         The class at the end of the way down the tree, of a model with one; its label
-        may be above. With ``levels`` also ``"_level_<level>"``, one column each.
-    ``adata.obs["cell_type_ontology_term_id"]`` : categorical
+        may be above. With ``levels`` also ``"KEY_level_<level>"``, one column each.
+    ``obs["cell_type_ontology_term_id"]``
         The Cell Ontology id of the label, of a model with ids; under the key where
         ``adata`` has such a column already.
-    ``adata.uns[key_added]`` : dict
+    ``obsm["KEY_proba"]``, samples x classes
+        Probabilities, in the order of ``uns["KEY"]["classes"]``. "/" is "|" in the name
+        of a column, since an .h5ad file cannot store it.
+    ``uns["KEY"]``
         How the labels were made: the model and its digest, the options, the classes,
-        the genes that are missing, the threshold, the word for labels that are
-        withheld, the ``agreement`` of genes outside the panel (None where it cannot be
-        told) and that ``agreement_by_label``, how much the samples look like the
-        training data (``likeness``, a share of that of held-out samples), and the
-        ``notes``.
+        the missing genes, the threshold, the word for labels that are withheld, the
+        ``agreement`` of genes outside the panel (None where it cannot be told) and that
+        ``agreement_by_label``, the ``likeness`` to the training data (a share of that
+        of held-out samples), and the ``notes``.
     """
     _check_report(report)
     options = PredictOptions(
