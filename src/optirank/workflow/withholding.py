@@ -24,7 +24,7 @@ from optirank.model.confidence import check_target_error, raise_threshold
 from optirank.model.tree import SURE
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from optirank.model import Model, Predictor
     from optirank.workflow.options import PredictOptions
@@ -309,22 +309,6 @@ def operating_point(
         sensitivity=_share(of_class >= threshold),
         specificity=_share(of_other < threshold),
     )
-
-
-def held_out_probabilities(
-    truth: ArrayLike, probabilities: NDArray, classes: NDArray
-) -> dict[str, tuple[float, ...]]:
-    """Of a model of two classes, by true class: the probabilities of the second.
-
-    They rise, so that they do not tell which sample is which. Nothing for more classes.
-    """
-    if len(classes) != 2:
-        return {}
-    of_samples = np.asarray(truth).astype(str)
-    return {
-        name: tuple(np.sort(probabilities[of_samples == name, 1]).tolist())
-        for name in map(str, classes)
-    }
 
 
 def _asked(asked: Mapping[str, float] | str) -> tuple[str, float]:
