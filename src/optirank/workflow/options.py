@@ -325,7 +325,7 @@ class DesignOptions:
         _list_patterns(self)
 
 
-def _is_size(n_genes: object) -> bool:
+def _is_size(n_genes: Any) -> bool:
     """Whether this is a number of genes that a panel may have."""
     is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
     return is_number and int(n_genes) >= 2
