@@ -213,13 +213,14 @@ class Labels(Result):
         if self.files is not None:
             columns["file"] = self.files[rows]
         if self.clusters is not None and self.groups is not None:
-            of_cluster = self.clusters.set_index("cluster")
-            place = of_cluster.index.get_indexer(pd.Index(self._clusters[rows]))
-            labels = of_cluster["label"].to_numpy(dtype=object)[place]
-            shares = of_cluster["share"].to_numpy(dtype=float)[place]
+            of_samples = self.clusters.set_index("cluster").reindex(
+                self._clusters[rows]
+            )
+            labels = of_samples["label"].to_numpy(dtype=object)
+            has_none = pd.isna(labels)
             columns["cluster"] = self.groups[rows]
-            columns["cluster_label"] = np.where(place < 0, self.words[codes], labels)
-            columns["cluster_share"] = np.where(place < 0, np.nan, shares)
+            columns["cluster_label"] = np.where(has_none, self.words[codes], labels)
+            columns["cluster_share"] = of_samples["share"].to_numpy(dtype=float)
         return columns
 
     def annotate(self, obs: Any, obsm: Any, uns: Any, key: str) -> None:

@@ -112,16 +112,18 @@ class Query:
             "values": ValueCounter(),
             "moments": GeneMoments(),
         }
-        if predictor.panel.likeness is not None:
+        panel = predictor.panel
+        likeness = predictor.likeness_score if all_likeness else panel.likeness
+        if likeness is not None:
             looks["likeness"] = _Likeness(narrowed, every)
         columns, means = _further(adata, predictor)
         read = predictor.columns
         dense: list[int] = []
         if len(columns):
             read = np.union1d(read, columns)  # rising: CSR rows stay sorted
-            panel = np.searchsorted(read, predictor.columns)
-            dense = panel.tolist()
-            labelling = replace(predictor, columns=panel, n_columns=len(read))
+            places = np.searchsorted(read, predictor.columns)
+            dense = places.tolist()
+            labelling = replace(predictor, columns=places, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
                 lambda block, _: best_class(labelling.scores(block)),
                 len(predictor.model.classes),
