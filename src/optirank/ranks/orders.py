@@ -225,12 +225,19 @@ class SparseOrders(SampleOrders):
         return len(self.genes) / (self.n_samples * self.n_genes)
 
     def take(self, samples: NDArray | slice) -> SparseOrders:
-        """See :meth:`SampleOrders.take`."""
-        samples = np.arange(self.n_samples)[samples]
-        counts = np.diff(self.indptr)[samples]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        shifts = np.repeat(self.indptr[samples] - indptr[:-1], counts)
-        entries = shifts + np.arange(indptr[-1])
+        """See :meth:`SampleOrders.take`; a slice copies no entries."""
+        if isinstance(samples, slice) and samples.step in (None, 1):
+            start, stop, _ = samples.indices(self.n_samples)
+            stop = max(start, stop)
+            entries = slice(self.indptr[start], self.indptr[stop])
+            indptr = self.indptr[start : stop + 1] - self.indptr[start]
+        else:
+            samples = np.arange(self.n_samples)[samples]
+            counts = np.diff(self.indptr)[samples]
+            indptr = np.concatenate([[0], np.cumsum(counts)])
+            entries = np.repeat(self.indptr[samples] - indptr[:-1], counts) + np.arange(
+                indptr[-1]
+            )
         taken = self.n_groups[samples], self.zero_group[samples]
         return SparseOrders(
             indptr, self.genes[entries], self.groups[entries], *taken, self.n_genes
