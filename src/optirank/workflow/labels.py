@@ -332,16 +332,15 @@ def majority(
     with that label), the largest cluster first.
     """
     withheld = len(words) - 1
-    samples = pd.DataFrame(
+    samples: Any = pd.DataFrame(
         {"cluster": clusters, "code": codes, "confidence": confidence}
     )
     samples = samples[clusters != ""]
-    by_cluster = samples.groupby("cluster")
+    sizes = samples.groupby("cluster").size()
     voters = samples[samples["code"] < withheld].groupby(["cluster", "code"])
     votes = voters["confidence"].agg(["size", "sum"]).reset_index()
     votes = votes.sort_values(["size", "sum"], ascending=False, kind="stable")
     elected = votes.drop_duplicates("cluster").set_index("cluster")["code"]
-    sizes = by_cluster.size()
     winner = elected.reindex(sizes.index, fill_value=withheld)
     agrees = samples["code"].eq(samples["cluster"].map(winner))
     share = agrees.groupby(samples["cluster"]).sum() / sizes
