@@ -18,6 +18,7 @@ from optirank.cli.common import (
     claimed_outputs,
     echo,
     file_or_stdout,
+    listed,
     show_warnings,
     tell,
     this_command,
@@ -79,6 +80,7 @@ def design(
       optirank design ref.h5ad --label type --genes 100 -o panel.csv
       optirank design ref.h5ad --label type --genes 100 --exclude housekeeping -o p.csv
       optirank design ref.h5ad --label type -o p.csv --model p.optirank --report p.html
+      optirank design ref.h5ad --label lineage,type --per-class 3 -o panel.csv
       optirank design ref.h5ad --label type --list draft.txt -o scored.csv
       optirank design ref.h5ad --label type --list draft.txt --genes 300 -o more.csv
       optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
@@ -98,14 +100,14 @@ def design(
         inputs += [test, *(name for name in lists if name)]
         outputs = {"the panel": out, "the model": model, "the report": report}
         reading = opt.reading_options(context)
-        label = given["label"]
+        columns = listed(given["label"])
         with ExitStack() as stack:
             stack.enter_context(claimed_outputs(outputs, inputs, force))
             check_page(report, dated)
             target = stack.enter_context(file_or_stdout(out, ".csv"))
-            opened = open_sources(files, label, given["batch"], **reading)
+            opened = open_sources(files, columns, given["batch"], **reading)
             data, source_column = stack.enter_context(opened)
-            judges = _open_test(stack, test, test_label or label, reading)
+            judges = _open_test(stack, test, test_label or columns[-1], reading)
             asked = _design_options(given, source_column, reading["genes_in"])
             bar = stack.enter_context(progress_bar("designing", lines=True))
             result = run(
@@ -139,6 +141,8 @@ def _design_options(
     from optirank.workflow.sources import gene_names_in
 
     values = dict(given)
+    columns = listed(given["label"])
+    values["label"] = columns[0] if len(columns) == 1 else columns
     values["batch"] = source_column
     values["n_jobs"] = workers(given["n_jobs"])
     values["include"] = gene_names_in(given["include"] or ())
@@ -207,6 +211,11 @@ def summary(result: DesignResult) -> list[str]:
     own = sorted(zip(result.classes["n_genes"], result.classes.index, strict=True))
     (fewest, first), (most, last) = own[0], own[-1]
     lines.append(f"Genes per class: {fewest} ({first}) to {most} ({last})")
+    if "below" in result.genes:
+        numbers = result.genes["below"].value_counts().sort_index()
+        places = [f"below {name}" if name else "at the top" for name in numbers.index]
+        told = [f"{n} {place}" for n, place in zip(numbers, places, strict=True)]
+        lines.append(f"Genes that tell labels apart: {', '.join(told)}")
     return lines + _about_list(result)
 
 

@@ -292,7 +292,7 @@ class DesignOptions:
         int,
         Flag(
             metavar="N",
-            help="Genes of largest weight that each class keeps.",
+            help="Genes of largest weight that each class, or label of a tree, keeps.",
             heading=_GENES,
             lowest=0,
         ),
@@ -309,6 +309,11 @@ class DesignOptions:
     ] = None
     name: Name = ""
     description: Description = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the labels, from coarse to fine."""
+        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
 
     def __post_init__(self) -> None:
         n_genes = self.n_genes
