@@ -143,11 +143,11 @@ class Tree:
             )
 
     def contrasts(
-        self, classes: Sequence[object]
+        self, classes: Iterable[object]
     ) -> tuple[list[str], NDArray[np.float64]]:
         """The labels beside which there are others, and what turns weights of the
         classes into theirs (labels, classes): the mean over the leaves of a label minus
-        that over the leaves of its parent.
+        that over the leaves of its parent, as a direction of length 1.
         """
         names = [str(name) for name in classes]
         inside = {"": np.ones(len(names), dtype=bool)}
@@ -162,7 +162,8 @@ class Tree:
         for label in apart:
             below = inside[label]
             beside = inside[self.parents[label]]
-            rows.append(below / below.sum() - beside / beside.sum())
+            row = below / below.sum() - beside / beside.sum()
+            rows.append(row / np.linalg.norm(row))
         return apart, np.array(rows)
 
     def probabilities(

@@ -35,8 +35,14 @@ _ADAPT: dict[object, bool | str] = {
 }
 
 # Of a training and of a design alike
-Label = Annotated[
-    str, Flag(metavar="COLUMN", help="Class labels.", names=("--label", "-l"))
+Labels = Annotated[
+    str | Sequence[str],
+    Flag(
+        metavar="COLUMN",
+        help="Class labels; several columns, coarse to fine, comma-separated.",
+        names=("--label", "-l"),
+        typed=str,
+    ),
 ]
 Batch = Annotated[
     str | None,
@@ -80,15 +86,7 @@ class TrainingOptions:
     ``n_jobs`` are threads, -1 for all processors.
     """
 
-    label: Annotated[
-        str | Sequence[str],
-        Flag(
-            metavar="COLUMN",
-            help="Class labels; several columns, coarse to fine, comma-separated.",
-            names=("--label", "-l"),
-            typed=str,
-        ),
-    ]
+    label: Labels
     batch: Batch = None
     tree: Annotated[
         Mapping[str, str] | str | os.PathLike[str] | None,
@@ -230,7 +228,7 @@ class DesignOptions:
     measure; ``n_jobs`` are threads, -1 for all processors.
     """
 
-    label: Label
+    label: Labels
     batch: Batch = None
     n_jobs: Threads = None
     n_genes: Annotated[
