@@ -74,7 +74,7 @@ def paper_pairs() -> pd.DataFrame:
 
 @table
 def paper_genes() -> pd.DataFrame:
-    """Genes needed, mean over fits, in the paper and on each stand-in of a task."""
+    """Genes needed, mean over fits, in the paper and on the stand-ins of a task."""
     rows = published()
     wanted = rows[rows["measure"].isin([GENES, SPARSEST])]
     records = []
@@ -86,16 +86,16 @@ def paper_genes() -> pd.DataFrame:
         stand_ins = _stand_ins(str(keys[0]), "multi" if keys[1] else "")
         for name in _WITH_FEWER_GENES:
             own = [
-                f"{of_name['n_genes'].mean():.0f}"
+                of_name["n_genes"].mean()
                 for rows_of in stand_ins.values()
                 if len(of_name := rows_of[rows_of["classifier"] == name])
             ]
             record[f"{name}, {PAPER}"] = of_paper.get(name, NONE)
-            record[f"{name}, ours"] = ", ".join(own) or NONE
+            record[f"{name}, ours"] = _range(own)
         sparsest = [sparsest_share(own) for own in stand_ins.values()]
         column = "optirank sparsest (%)"
         record[f"{column}, {PAPER}"] = by_measure[SPARSEST, "optirank"]
-        record[f"{column}, ours"] = ", ".join(sparsest) or NONE
+        record[f"{column}, ours"] = _range(sparsest)
         records.append(record)
     return pd.DataFrame(records).fillna(NONE)
 
@@ -103,13 +103,21 @@ def paper_genes() -> pd.DataFrame:
 _WITH_FEWER_GENES = ("optirank", "ANrank-lr", "lr")
 
 
-def sparsest_share(rows: pd.DataFrame) -> str:
+def _range(values: list[float]) -> str:
+    """The lowest and the highest of some values, or the only one."""
+    if not values:
+        return NONE
+    ends = sorted({round(min(values)), round(max(values))})
+    return " to ".join(map(str, ends))
+
+
+def sparsest_share(rows: pd.DataFrame) -> float:
     """The share (%) of fits in which no other of these classifiers needs fewer genes
     than optirank.
     """
     genes = rows.pivot_table(index=INSTANCE, columns="classifier", values="n_genes")
     genes = genes[[name for name in _WITH_FEWER_GENES if name in genes]]
-    return percent((genes["optirank"] <= genes.min(axis=1)).mean(), 0)
+    return 100 * float((genes["optirank"] <= genes.min(axis=1)).mean())
 
 
 @number
@@ -226,8 +234,7 @@ def _means(rows: pd.DataFrame) -> dict[str, str]:
         if name not in ("panel", "oracle")
     }
     cosines = rows.loc[rows["classifier"] == "optirank", "cosine"]
-    n_sets = rows["data_set"].nunique()
-    return cells | {"cosine": _mean(cosines, shown=_plain), "data sets": str(n_sets)}
+    return cells | {"cosine": _mean(cosines, shown=_plain)}
 
 
 def _plain(value: float) -> str:

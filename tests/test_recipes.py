@@ -36,7 +36,7 @@ from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.terms import CappedSimplex, ElasticNet
-from optirank.tuning.families import FixedReferenceFamily, Samples
+from optirank.tuning.families import Samples
 from optirank.tuning.folds import make_folds
 from optirank.tuning.search import HELD_OUT, search, units_of_folds
 from optirank.workflow import METHODS, performance
@@ -50,6 +50,7 @@ from optirank_lab.benchmark.classifiers import (
     WHOLE,
     Classifier,
 )
+from optirank_lab.benchmark.families import FixedReferenceFamily
 from optirank_lab.benchmark.synthetic import GRIDS, Point, Settings
 from optirank_lab.cli import app as lab
 from optirank_lab.cli.simulate import run_experiment

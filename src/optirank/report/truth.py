@@ -9,7 +9,6 @@ import numpy as np
 
 from optirank._util.metrics import in_percent, percent
 from optirank._util.names import some
-from optirank.model import panel_table
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import draw_sizes
 from optirank.pl.truth import draw_confusion, draw_curves, draw_reliability
@@ -205,7 +204,7 @@ def _mistakes(judged: Performance) -> list[dict[str, Any]]:
 
 def _genes(model: Model) -> dict[str, Any]:
     """The heaviest genes and which class they speak for."""
-    panel = panel_table(model)
+    panel = model.table()
     weights = panel.filter(regex="^weight_").to_numpy()
     names = [str(label) for label in model.score_classes]
     rows = panel.head(_SHOWN_GENES).to_dict("records")

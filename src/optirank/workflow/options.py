@@ -178,6 +178,8 @@ class TrainingOptions:
     description: Description = ""
 
     def __post_init__(self) -> None:
+        from optirank.model.confidence import check_target_error  # NumPy loads
+
         if not isinstance(self.label, str):
             object.__setattr__(self, "label", tuple(map(str, self.label)))
         if not all(self.columns):
@@ -195,11 +197,8 @@ class TrainingOptions:
             raise ValueError(f"{n_genes!r} genes: give a number of genes, or 'auto'")
         if n_genes != "auto" and int(n_genes) < 2:
             raise ValueError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
-        error = self.target_error
-        if error is not None and not 0 < error < 1:
-            raise ValueError(
-                f"target error {error!r}: use a share between 0 and 1, such as 0.05"
-            )
+        if self.target_error is not None:
+            check_target_error(self.target_error)
         _list_patterns(self)
         if self.method != "panel" and (self.include or n_genes != "auto"):
             raise ValueError(
