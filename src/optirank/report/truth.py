@@ -118,7 +118,6 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         name for name in judged.classes if counts.loc[name].any() or any(counts[name])
     ]
     unseen = [name for name in judged.classes if name not in seen]
-    further = [name for name in counts if name not in judged.classes]
     table = judged.per_class.loc[seen]
     lows = table[[f"{measure}_low" for measure in MEASURES]].to_numpy()
     known = lows[~np.isnan(lows)]
@@ -129,9 +128,7 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         shares = judged.prevalence.items()
         listed = some(f"{name} {percent(share)}" for name, share in shares)
         prevalence = f"{judged.prevalence_from}, {listed}"
-    figures = {
-        "confusion": figure_image(draw_confusion, counts.loc[seen, [*seen, *further]])
-    }
+    figures = {"confusion": figure_image(draw_confusion, counts)}
     if judged.n_given:
         figures["reliability"] = figure_image(draw_reliability, judged.reliability)
     for kind in ("roc", "pr") if judged.curves else ():
