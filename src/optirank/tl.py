@@ -368,7 +368,7 @@ def annotate(
         training data (``likeness``, a share of that of held-out samples), and the
         ``notes``.
     """
-    from optirank.io.objects import anndata_of, check_anndata, is_frame, profiles_of
+    from optirank.io.objects import anndata_of, is_frame, profiles_of
     from optirank.model.file import as_model
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles
@@ -386,7 +386,6 @@ def annotate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    check_anndata(adata, "annotate")
     fitted = as_model(model)
     profiles = profiles_of(
         adata,
@@ -394,7 +393,7 @@ def annotate(
         gene_column,
         use_raw=use_raw,
         table=table,
-        annotations=[clusters] if is_frame(adata) and clusters else [],
+        annotations=[clusters] if clusters else [],
         known_genes=fitted.path_genes,
     )
     target: Any = None if is_frame(adata) else anndata_of(adata, table)
@@ -448,7 +447,7 @@ def explain(
         ``pairs``: of each class, the pairs of genes whose votes count most.
         :func:`optirank.pl.votes` draws it. ``adata`` is not changed.
     """
-    from optirank.io.objects import check_anndata, profiles_of
+    from optirank.io.objects import profiles_of
     from optirank.model.file import as_model
     from optirank.workflow.options import PredictOptions
     from optirank.workflow.predict import label_profiles, sample_position
@@ -463,7 +462,6 @@ def explain(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    check_anndata(adata, "explain")
     fitted = as_model(model)
     profiles = profiles_of(
         adata,
@@ -548,7 +546,7 @@ def design(
         ``classes`` and ``confusions`` say how it will do. ``adata`` is not changed.
     """
     from optirank._util.progress import progress_bar
-    from optirank.io.objects import is_frame, labelled_profiles, profiles_of
+    from optirank.io.objects import labelled_profiles, profiles_of
     from optirank.workflow.design import design as run
     from optirank.workflow.options import DesignOptions
 
@@ -584,7 +582,7 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [test_label or label_column] if is_frame(test) else []
+        columns = [test_label or label_column]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
     with progress_bar("designing", shown=None if verbose else False) as bar:
@@ -651,7 +649,7 @@ def evaluate(
     ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
     ``withholding``. ``adata`` is not changed.
     """
-    from optirank.io.objects import check_anndata, is_frame, profiles_of
+    from optirank.io.objects import profiles_of
     from optirank.model.file import as_model
     from optirank.workflow.evaluate import evaluate_profiles
     from optirank.workflow.options import PredictOptions
@@ -667,7 +665,6 @@ def evaluate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    check_anndata(adata, "evaluate")
     fitted = as_model(model)
     profiles = profiles_of(
         adata,
@@ -675,7 +672,7 @@ def evaluate(
         gene_column,
         use_raw=use_raw,
         table=table,
-        annotations=[label] if is_frame(adata) else [],
+        annotations=[label],
         known_genes=fitted.path_genes,
     )
     evaluation = evaluate_profiles(

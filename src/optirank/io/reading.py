@@ -23,7 +23,7 @@ from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
 from optirank.io.anndata_files import stored_source as stored_source
-from optirank.io.blocks import read_features
+from optirank.io.blocks import columns_of, read_features
 from optirank.io.data import (
     DataError,
     about,
@@ -31,7 +31,6 @@ from optirank.io.data import (
     check_column,
     duplicates,
     features_of,
-    gene_positions,
     make_profiles,
     matrix_of,
     notes_of,
@@ -265,19 +264,40 @@ def _in_memory(
     opened: AnnData, genes: Sequence[str] | np.ndarray | None = None
 ) -> AnnData:
     """The values of genes (names or positions among those in use; None: all)."""
-    source = source_of(opened)
-    names = used_names(opened)
-    columns = np.flatnonzero(used_features(opened))
-    if genes is not None:
-        columns = columns[gene_positions(names, genes, source)]
-    X = read_features(opened, columns)
+    columns = _feature_positions(opened, genes)
     return make_profiles(
-        X,
+        read_features(opened, columns),
         annotations_of(opened),
         features_of(opened).iloc[columns],
-        source,
+        source_of(opened),
         notes=notes_of(opened),
     )
+
+
+def _feature_positions(
+    opened: AnnData, genes: Sequence[str] | np.ndarray | None
+) -> np.ndarray:
+    """Positions of features in use, or of those that are asked for."""
+    used = np.flatnonzero(used_features(opened))
+    if genes is None:
+        return used
+    source = source_of(opened)
+    wanted = np.asarray(genes)
+    twice = duplicates(wanted.tolist())
+    if twice:
+        raise DataError(f"{source}: asked for the same gene twice: {some(twice)}")
+    if wanted.dtype.kind in "iu":
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(used)):
+            raise DataError(f"{source}: gene positions must be 0 to {len(used) - 1}")
+        return used[wanted]
+    several = set(duplicates(used_names(opened))).intersection(wanted.tolist())
+    if several:
+        raise DataError(
+            f"{source} has several genes called {some(sorted(several))}: ask for them "
+            "by position, or take other names (gene_column=)"
+        )
+    places = columns_of(opened, wanted).places
+    return used if places is None else places
 
 
 def is_table(path: Path, format: str | None = None) -> bool:

@@ -171,30 +171,24 @@ class TextTable(Table):
 
 
 class ParquetTable(Table):
-    """A Parquet file; the names of its lines are its index, or else its
-    first column.
+    """A Parquet file; the names of its lines are its index, or else its first column
+    where that is text.
     """
 
     def __init__(self, path: Path) -> None:
-        self._parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
+        import pandas as pd
+
+        parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
         with readable(path):
-            schema = self._parquet.read_schema(path)
-            described = schema.pandas_metadata or {}
-            indices = [
-                name
-                for name in described.get("index_columns", [])
-                if isinstance(name, str)
-            ]
-            names = [name for name in schema.names if name not in indices]
-            if not indices and names and str(schema.field(names[0]).type) in _TEXT:
-                indices = [names.pop(0)]
-            if indices:
-                column = self._parquet.read_table(path, columns=indices[:1])
-                lines = column.column(0).to_pylist()
-            else:
-                lines = range(self._parquet.read_metadata(path).num_rows)
-        super().__init__(path, Layout(header=[indices[0] if indices else "", *names]))
-        self._lines = np.array([str(name) for name in lines], dtype=object)
+            empty = parquet.read_schema(path).empty_table().to_pandas()
+        names = list(empty.columns)
+        corner = empty.index.name or ""
+        self._named_by: list[str] = []
+        is_text = len(names) and pd.api.types.is_object_dtype(empty.dtypes.iloc[0])
+        if isinstance(empty.index, pd.RangeIndex) and is_text:
+            corner = names.pop(0)
+            self._named_by = [corner]
+        super().__init__(path, Layout(header=[corner, *names]))
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns."""
@@ -203,19 +197,12 @@ class ParquetTable(Table):
         wanted = [k for k in columns if k != 0]
         names = [self.header[k] for k in wanted]
         with readable(self.path):
-            table = self._parquet.read_table(self.path, columns=names)
-        values = {
-            k: table.column(name).to_pandas()
-            for k, name in zip(wanted, names, strict=True)
-        }
-        return pd.DataFrame({0: self._lines, **values})
-
-
-_TEXT = (
-    "string",
-    "large_string",
-    "dictionary<values=string, indices=int32, ordered=0>",
-)
+            frame = pd.read_parquet(self.path, columns=[*self._named_by, *names])
+        lines = frame[self._named_by[0]] if self._named_by else frame.index
+        values = {k: frame[name] for k, name in zip(wanted, names, strict=True)}
+        table = pd.DataFrame(values, index=frame.index)
+        table.insert(0, 0, np.array([str(line) for line in lines], dtype=object))
+        return table.reset_index(drop=True)
 
 
 def open_table(path: Path, *, as_text: bool = False) -> Table:
