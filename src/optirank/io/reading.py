@@ -32,7 +32,6 @@ from optirank.io.data import (
     duplicates,
     features_of,
     make_profiles,
-    matrix_of,
     notes_of,
     readable,
     source_of,
@@ -45,7 +44,7 @@ from optirank.io.loom import LOOM
 from optirank.io.options import ReadOptions
 from optirank.io.runs import signature
 from optirank.io.tables import PARQUET, TABLE
-from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
+from optirank.io.tenx import TENX_FOLDER, TENX_H5
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -79,37 +78,31 @@ _CONVERTED = {
 def guess_format(path: Path) -> str:
     """The format that a file's name or a folder's content says."""
     path = Path(path)
-    suffix = path.suffix.lower()
     if path.is_dir():
-        return _format_of_folder(path)
+        for known in FORMATS.values():
+            if known.is_folder(path):
+                return known.name
+        raise DataError(
+            f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file"
+        )
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
     for known in FORMATS.values():
-        if suffix in known.suffixes:
+        if endings and endings[-1] in known.suffixes:
             return known.name
-    last_two = [ending.lower() for ending in path.suffixes[-2:]]
-    if any(ending in TABLE.suffixes for ending in last_two):
+    if any(ending in TABLE.suffixes for ending in endings):  # .csv.gz
         return TABLE.name
-    if suffix in _CONVERTED:
-        remedy = _CONVERTED[suffix].format(
+    remedy = _CONVERTED.get(path.suffix.lower())
+    if remedy is not None:
+        remedy = remedy.format(
             name=str(path), new=f"{path.stem}.h5ad", csv=f"{path.stem}.csv"
         )
         raise DataError(
             f"{path}: {path.suffix} files are not read: convert it first, {remedy}"
         )
+    suffixes = [suffix for known in FORMATS.values() for suffix in known.suffixes]
     raise DataError(
-        f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, "
-        f".tsv, .parquet, a 10x folder): give the format, one of {some(FORMATS)} "
-        "(format=)"
-    )
-
-
-def _format_of_folder(path: Path) -> str:
-    if is_tenx_folder(path):
-        return TENX_FOLDER.name
-    marks = (".zgroup", "zarr.json")
-    if path.suffix.lower() == ".zarr" or any((path / key).exists() for key in marks):
-        return ZARR.name
-    raise DataError(
-        f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file"
+        f"{path}: its name does not tell its format ({some(suffixes, 20)}, a 10x "
+        f"folder): give the format, one of {some(FORMATS)} (format=)"
     )
 
 
@@ -143,26 +136,24 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
     if options["format"] not in FORMATS:
         raise DataError(f"format {options['format']!r}: use one of {some(FORMATS)}")
     asked = ReadOptions(**options)
-    chosen = FORMATS[options["format"]]
-    _check_options(path, chosen, asked)
-    with chosen.open(path, asked) as stored:
-        store = Store(str(path), asked, signature(path))
-        yield _with_genes_and_annotations(stored, store)
+    _check_options(path, FORMATS[options["format"]], asked)
+    store = Store(str(path), asked, signature(path))
+    with contextlib.ExitStack() as stack:
+        yield _with_genes_and_annotations(store.open(stack), store)
 
 
 class Store(NamedTuple):
-    """How another process opens the matrix of a file."""
+    """How this process, or another one, opens a file."""
 
     path: str
     options: ReadOptions
     mark: tuple[int, ...]  # the signature of the file
 
-    def open(self, stack: contextlib.ExitStack) -> Any:
-        """Open the matrix, which the stack closes."""
+    def open(self, stack: contextlib.ExitStack) -> AnnData:
+        """What the file holds, which the stack closes."""
         chosen = FORMATS[str(self.options.format)]
-        return matrix_of(
-            stack.enter_context(chosen.open(Path(self.path), self.options))
-        )
+        with readable(self.path):
+            return stack.enter_context(chosen.open(Path(self.path), self.options))
 
 
 def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
