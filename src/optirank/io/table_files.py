@@ -17,8 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from optirank.io.data import DataError, need, readable
 from optirank.io.table_layouts import Layout, find_layout, separator_of
 
@@ -121,6 +119,8 @@ class TextTable(Table):
 
         if len(self.header) <= _WIDE or self._as_text:
             return pd.DataFrame(self._whole[list(columns)])
+        if 2 * len(columns) > len(self.header):  # pandas is slow at choosing many
+            return pd.DataFrame(self._parse(None)[list(columns)])
         return self._parse(sorted(set(columns)))
 
     @cached_property
@@ -176,33 +176,34 @@ class ParquetTable(Table):
     """
 
     def __init__(self, path: Path) -> None:
-        import pandas as pd
-
         parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
         with readable(path):
-            empty = parquet.read_schema(path).empty_table().to_pandas()
-        names = list(empty.columns)
-        corner = empty.index.name or ""
-        self._named_by: list[str] = []
-        is_text = len(names) and pd.api.types.is_object_dtype(empty.dtypes.iloc[0])
-        if isinstance(empty.index, pd.RangeIndex) and is_text:
-            corner = names.pop(0)
-            self._named_by = [corner]
-        super().__init__(path, Layout(header=[corner, *names]))
+            self._file = parquet.ParquetFile(path)
+            schema = self._file.schema_arrow
+        known = (schema.pandas_metadata or {}).get("index_columns", [])
+        index = [name for name in known if isinstance(name, str)][:1]
+        names = [name for name in schema.names if name not in known]
+        if not index and names and str(schema.field(names[0]).type).startswith(_TEXT):
+            index = [names.pop(0)]
+        self._index = index
+        super().__init__(path, Layout(header=[*(index or [""]), *names]))
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns."""
-        import pandas as pd
-
         wanted = [k for k in columns if k != 0]
         names = [self.header[k] for k in wanted]
         with readable(self.path):
-            frame = pd.read_parquet(self.path, columns=[*self._named_by, *names])
-        lines = frame[self._named_by[0]] if self._named_by else frame.index
-        values = {k: frame[name] for k, name in zip(wanted, names, strict=True)}
-        table = pd.DataFrame(values, index=frame.index)
-        table.insert(0, 0, np.array([str(line) for line in lines], dtype=object))
-        return table.reset_index(drop=True)
+            read = self._file.read(columns=[*self._index, *names])
+        frame = read.to_pandas(ignore_metadata=True)
+        lines = range(read.num_rows)
+        if self._index:
+            lines = frame[self._index[0]]
+        table = frame[names].set_axis(wanted, axis=1)
+        table.insert(0, 0, [str(line) for line in lines])
+        return table
+
+
+_TEXT = ("string", "large_string", "dictionary<values=string")
 
 
 def open_table(path: Path, *, as_text: bool = False) -> Table:
