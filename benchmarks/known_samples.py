@@ -5,7 +5,8 @@
 writes known_samples.npz beside this file from all .h5ad sets of the folders: per set
 the 30 genes that vary most between its samples, and one digest per sample, of the order
 of these genes in it. An order is the same on another scale, and needs no other gene: a
-set that was cut, renamed or logged is still known. The file has no value of any sample.
+set that was renamed or logged, or that lost samples or other genes, is still known. One
+that lost some of the 30 is not. The file has no value of any sample.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ training. A candidate is shipped where every class has a sensitivity and a speci
 of at least 80 % on every set with ten samples of it (of other classes); a file of any
 other candidate is removed. Where a recipe has a tree of labels, classes that two other
 studies do not tell apart become their parent, and the model is trained again (see
-`model_levels`). All counts go to results/models.csv, simple rivals on the
+`model_levels`); it is shipped where the rest is told apart. All counts go to results/models.csv, simple rivals on the
 same sets to results/model_rivals.csv.
 """
 
@@ -23,9 +23,9 @@ import re
 import sys
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,9 +35,11 @@ from model_levels import (
     FEWEST,
     at_levels,
     judgements,
+    leaf_counts,
     level_counts,
     level_problems,
     shipped_tree,
+    study_of,
     with_levels,
 )
 from model_rivals import JudgedScores, baselines_of, rivals_of_set
@@ -53,7 +55,7 @@ from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.preparation import MIN_CLASS
 from optirank.workflow.train import TrainingOptions, TrainingResult, class_counts, train
-from optirank_lab.data.profiles import changed, merged_genes
+from optirank_lab.data.profiles import changed, merged_genes, take_genes
 from optirank_lab.data.registry import data_folder, find_entry
 
 if TYPE_CHECKING:
@@ -67,8 +69,7 @@ UNKNOWN_RATE = 0.01  # of held-out samples, at which unknown types are counted
 RESULTS = ("models", "model_rivals")
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A model with what other data sets say of it and of its rivals."""
 
     model: Model
@@ -135,6 +136,11 @@ def read_recipes(path: Path = RECIPES) -> dict[str, dict]:
     return tomllib.loads(path.read_text("utf-8"))
 
 
+def is_pooled(recipe: dict) -> bool:
+    """Whether the training sets are taken as one, and do not judge each other."""
+    return recipe.get("pooled", False)
+
+
 def sets_of(recipe: dict) -> list[str]:
     """All data sets that a recipe needs."""
     return [*recipe["train"], *recipe.get("judge", ())]
@@ -148,8 +154,8 @@ def refuse_missing_sets(recipes: dict[str, dict], data: Path) -> None:
     missing = [name for name in wanted if not (data / f"{name}.h5ad").is_file()]
     if missing:
         sys.exit(
-            f"{data} lacks {', '.join(missing)}: optirank-lab datasets fetch "
-            f"{' '.join(missing)} --data {data}"
+            f"{data} lacks {', '.join(missing)}: optirank-lab datasets fetch stand-ins "
+            f"--data {data}"
         )
 
 
@@ -157,10 +163,15 @@ def make(name: str, recipe: dict, data: Path) -> Candidate:
     """Train and judge one model."""
     parts = [read_set(data, set_name, recipe) for set_name in recipe["train"]]
     others = [read_set(data, set_name, recipe) for set_name in recipe.get("judge", ())]
+    if recipe.get("genes_of_judges", False):
+        measured = {gene for other in others for gene in other.var_names}
+        parts = [
+            take_genes(part, np.flatnonzero(part.var_names.isin(measured)))
+            for part in parts
+        ]
     if "tree" in recipe:
         return make_with_tree(name, recipe, parts, others)
-    one_study = recipe.get("one_study", False)
-    classes = judgeable([] if one_study else parts, others, parts)
+    classes = judgeable([] if is_pooled(recipe) else parts, others, parts)
     parts = [restricted(part, classes) for part in parts]
     others = [restricted(other, classes) for other in others]
     return make_flat(name, recipe, parts, others)
@@ -183,16 +194,18 @@ def make_with_tree(
         for leaf in tree.leaves
         if sum(counted.get(leaf, 0) for counted in numbers) >= MIN_CLASS
     )
+    merged: list[str] = []
     while True:
         fine = [restricted(part, tree.leaves) for part in parts]
-        leaves = [restricted(other, tree.leaves) for other in others]
-        candidate = make_flat(name, recipe, fine, leaves, tree)
+        candidate = make_flat(name, recipe, fine, others, tree)
         judged = judgements(candidate.model, others, LABEL, recipe.get("studies", {}))
         table = level_counts(tree, judged)
+        problems = level_problems(tree.leaves, table)
         smaller = shipped_tree(tree, table)
         if smaller == tree:
-            model = with_levels(candidate.model, tree, table)
-            return Candidate(model, candidate.rivals, level_problems(tree, table))
+            model = with_levels(candidate.model, tree, table, merged)
+            return candidate._replace(model=model)
+        merged += problems
         parts = [at_levels(part, LABEL, smaller, tree) for part in parts]
         others = [at_levels(other, LABEL, smaller, tree) for other in others]
         tree = smaller
@@ -206,20 +219,23 @@ def make_flat(
     tree: Tree | None = None,
 ) -> Candidate:
     """Train and judge one model on the labels as they are."""
-    one_study = recipe.get("one_study", False)
     several = len(parts) > 1
+    pooled = is_pooled(recipe)
     result = train(
         join(list(parts)) if several else list(parts),
         TrainingOptions(
             label=LABEL,
-            batch=FILE_COLUMN if several else None,
+            n_genes=recipe.get("genes", "auto"),
+            batch=FILE_COLUMN if several and not pooled else None,
             tree=tree and tree.parents,
             name=name,
             description=recipe["description"],
         ),
     )
-    scores = other_scores(result.model, others)
-    if not one_study:
+    classes = [str(label) for label in result.model.classes]
+    leaves = [restricted(other, classes) for other in others]
+    scores = other_scores(result.model, leaves)
+    if not pooled:
         scores = [*left_out_scores(result, parts), *scores]
     rivals = pd.concat(
         [rivals_of_set(judged, parts) for judged in scores], ignore_index=True
@@ -228,7 +244,7 @@ def make_flat(
     card = complete_card(result, recipe, others)
     card = replace(card, baselines=baselines_of(rivals))
     model = replace(result.model, card=card)
-    return Candidate(model, rivals, problems_of(card))
+    return Candidate(model, rivals, problems_of(card, recipe))
 
 
 def judgeable(
@@ -334,7 +350,7 @@ def complete_card(
     judged = [
         replace(of_set, platform=platform_of(of_set.name), terms=terms_of(of_set.name))
         for of_set in model.card.judged
-        if not recipe.get("one_study", False)
+        if not is_pooled(recipe)
     ]
     unknown = None
     for other in others:
@@ -346,7 +362,7 @@ def complete_card(
         tissue=recipe["tissue"],
         species=recipe["species"],
         source=", ".join(f"{name}.h5ad" for name in train_sets),
-        batch="data set" if len(train_sets) > 1 else "",
+        batch="data set" if len(train_sets) > 1 and not is_pooled(recipe) else "",
         terms="; ".join(f"{name}: {terms_of(name)}" for name in train_sets),
         judged=tuple(judged),
         unknown_types=unknown[0] if unknown else "",
@@ -358,17 +374,25 @@ def complete_card(
 
 
 def judged_set(model: Model, other: AnnData) -> JudgedSet:
-    """How a set that had no part in training was labelled, whatever genes it lacks."""
+    """How a set that had no part in training was labelled, whatever genes it lacks.
+
+    Of a tree, a sample that is known to a coarser label alone counts among the others
+    of the leaves that are not below it.
+    """
     labels = label_profiles(other, model)
     known = other.obs[LABEL].notna().to_numpy()
     truth = other.obs[LABEL][known]
-    predicted = pd.Series(labels.classes[labels.chosen[known]])
+    predicted = labels.classes[labels.chosen[known]]
+    if model.tree is None:
+        classes = class_counts(truth, pd.Series(predicted), model.classes)
+    else:
+        classes = leaf_counts(model.tree, truth, predicted)
     missing = ""
     if labels.missing:
         missing = f"; lacks {len(labels.missing)} of {labels.record['n_genes']} genes"
     return JudgedSet(
         name=source_of(other),
-        classes=class_counts(truth, predicted, model.classes),
+        classes=classes,
         platform=platform_of(source_of(other)) + missing,
         left_out=False,
         terms=terms_of(source_of(other)),
@@ -411,13 +435,21 @@ def terms_of(name: str) -> str:
         return ""
 
 
-def problems_of(card: Card) -> list[str]:
+def problems_of(card: Card, recipe: dict) -> list[str]:
     """Why a model is not shipped: classes that are not judged, or not good enough."""
-    return class_problems(counts("", card, False))
+    return class_problems(counts("", card, False), recipe)
 
 
-def class_problems(table: pd.DataFrame) -> list[str]:
+def class_problems(table: pd.DataFrame, recipe: dict) -> list[str]:
     """The same from the counts of one model."""
+    if "drop" in recipe:
+        return [recipe["drop"]]
+    if "tree" in recipe:
+        studies = table["set"].map(
+            lambda name: study_of(name, recipe.get("studies", {}))
+        )
+        rows = table.rename(columns={"class": "label"}).assign(study=studies)
+        return level_problems(rows["label"].unique(), rows)
     problems = []
     for label, rows in table.groupby("class", sort=True):
         judging = rows[rows["n"] >= FEWEST]

@@ -19,12 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import date
 from itertools import count
 from pathlib import Path
 
-from studies import options, pairs_of
+from studies import header, options, pairs_of
 
 from optirank._util.files import write_text
 
@@ -43,9 +44,18 @@ STUDIES = (
     "study_design",
     "study_assays",
     "study_tree",
+    "study_candidates",
 )
 
 
+TOOLS = "# competing tools: "  # how a line about their rows begins
+DRAWN = (
+    "fill_tables",
+    "draw_curve",
+    "draw_differences",
+    "draw_problems",
+    "draw_sweeps",
+)
 UNFINISHED = ".unfinished.json"  # in the folder of the CSV files, until all is done
 
 
@@ -64,7 +74,7 @@ def main() -> None:
         command = [sys.executable, str(HERE / f"{name}.py"), *given]
         progress.do(name, lambda command=command: subprocess.run(command, check=True))
     if not args.quick:
-        for name in ("fill_tables", "draw_curve", "draw_differences", "draw_sweeps"):
+        for name in DRAWN:
             subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)
     progress.path.unlink()
     print(f"\n{args.out}: {(time.perf_counter() - begin) / 60:.1f} minutes")
@@ -114,9 +124,10 @@ class Progress:
 
 def fingerprint_of(args: argparse.Namespace) -> str:
     """A digest of the code, the data and the options."""
-    root = HERE.parent
-    code = [*(root / "src").rglob("*.py"), *(root / "src").rglob("*.toml")]
-    code += [*HERE.glob("*.py"), *HERE.glob("*.toml")]
+    rooms = (HERE.parent / "src", HERE.parent / "lab" / "src")
+    code = [*HERE.glob("*.py"), *HERE.glob("*.toml")]
+    for room in rooms:
+        code += [*room.rglob("*.py"), *room.rglob("*.toml"), *room.rglob("*.csv")]
     digest = hashlib.sha256(f"{args.quick} {args.tools}".encode())
     for path in (*sorted(code), *sorted(args.data.glob("*.h5ad"))):
         digest.update(path.name.encode())
@@ -158,10 +169,30 @@ def curve(args: argparse.Namespace, fresh: bool) -> None:
     if failed:
         sys.exit("\n".join(f"{name}: {reason}" for name, reason in failed.items()))
     table = study.table(storage, pairs)
-    if path.is_file():
+    first = header("optirank-lab benchmark curve", args.data)
+    if args.tools:
+        first += line_of_tools(peer_names())
+    elif path.is_file():
         table = study.with_rows_of(table, study.read(path))
-    study.write(table, path)
+        first += lines_of_tools(path)
+    study.write(table, path, first)
     shutil.rmtree(units)
+
+
+def line_of_tools(names: Iterable[str]) -> str:
+    """The line of a header about rows of competing tools: their versions, the date."""
+    used = []
+    for name in names:
+        pinned = (HERE / "peers" / f"{name}.txt").read_text("utf-8").splitlines()
+        lines = [line for line in pinned if line.lower().startswith(f"{name}==")]
+        used += [line.replace("==", " ") for line in lines]
+    return f"{TOOLS}{', '.join(used)}; {date.today().isoformat()}\n"
+
+
+def lines_of_tools(path: Path) -> str:
+    """The lines of a table's header about rows of competing tools, which are kept."""
+    with path.open(encoding="utf-8") as table:
+        return "".join(line for line in table if line.startswith(TOOLS))
 
 
 def timed(name: str, work: Callable[[], object]) -> None:

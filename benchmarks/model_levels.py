@@ -81,19 +81,26 @@ def verdicts(table: pd.DataFrame) -> pd.DataFrame:
     A study of several sets passes a label where all its sets that can judge it do. Sets
     that may share donors with the training (study "") are not counted.
     """
-    apart = table["study"] != ""
-    judging = table[apart & (table["n"] >= FEWEST) & (table["n_others"] >= FEWEST)]
-    sensitivity = judging["right"] / judging["n"]
-    specificity = 1 - judging["false"] / judging["n_others"]
-    passed = (sensitivity >= ENOUGH) & (specificity >= ENOUGH)
+    judging = _judging(table)
+    passed = judging[["sensitivity", "specificity"]].min(axis=1) >= ENOUGH
     by_study = passed.groupby([judging["label"], judging["study"]]).all()
     found = by_study.groupby(level="label").agg(judged="size", passed="sum")
     return found.reindex(table["label"].unique(), fill_value=0)
 
 
+def _judging(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows that can judge a label, with sensitivity and specificity."""
+    apart = table["study"] != ""
+    rows = table[apart & (table["n"] >= FEWEST) & (table["n_others"] >= FEWEST)]
+    return rows.assign(
+        sensitivity=rows["right"] / rows["n"],
+        specificity=1 - rows["false"] / rows["n_others"],
+    )
+
+
 def shipped_tree(tree: Tree, table: pd.DataFrame) -> Tree:
     """The tree whose leaves are told apart; the same one where all of them are."""
-    for label in _failed(tree, verdicts(table)):
+    for label in _failed(tree.leaves, verdicts(table)):
         if parent := tree.parents[label]:
             return Tree(
                 {
@@ -125,12 +132,17 @@ def judgements(
         judged.append(
             Judgement(
                 source_of(other),
-                studies.get(source_of(other), source_of(other)),
+                study_of(source_of(other), studies),
                 other.obs[label][known].to_numpy(dtype=object),
                 labels.classes[labels.chosen[known]],
             )
         )
     return judged
+
+
+def study_of(name: str, studies: dict[str, str]) -> str:
+    """The study of a set: its own name, unless the recipe says another."""
+    return studies.get(name, name)
 
 
 def at_levels(data: AnnData, label: str, tree: Tree, whole: Tree) -> AnnData:
@@ -141,61 +153,74 @@ def at_levels(data: AnnData, label: str, tree: Tree, whole: Tree) -> AnnData:
     return with_annotations(data, **{label: labels.map(mapping)})
 
 
-def level_problems(tree: Tree, table: pd.DataFrame) -> list[str]:
+def level_problems(leaves: Iterable[str], table: pd.DataFrame) -> list[str]:
     """Leaves that enough studies judge, of which too few tell them apart."""
     found = verdicts(table)
-    return [
-        f"{label}: told apart in {found.loc[label, 'passed']} of "
-        f"{found.loc[label, 'judged']} studies"
-        for label in _failed(tree, found)
-    ]
+    judging = _judging(table)
+    problems = []
+    for label in _failed(leaves, found):
+        rows = judging[judging["label"] == label]
+        figures = [
+            f"{row['set']} {row['sensitivity']:.0%}, {row['specificity']:.0%}"
+            for row in rows.to_dict("records")
+        ]
+        problems.append(
+            f"{label}: told apart in {found.loc[label, 'passed']} of "
+            f"{found.loc[label, 'judged']} studies (sensitivity, specificity: "
+            f"{'; '.join(figures)})"
+        )
+    return problems
 
 
-def with_levels(model: Model, tree: Tree, table: pd.DataFrame) -> Model:
-    """A model with its tree and terms, and what its card says of the judges."""
+def with_levels(
+    model: Model, tree: Tree, table: pd.DataFrame, merged: Iterable[str]
+) -> Model:
+    """A model with the terms of its labels, and what its card says of the judges.
+
+    ``merged`` are the problems for which finer labels became their parents.
+    """
     found = verdicts(table)
     notes = [
-        f"{label}: other studies with {FEWEST} samples of it: "
-        f"{found.loc[label, 'judged']}"
-        for label in tree.leaves
-        if found.loc[label, "judged"] < STUDIES
+        f"{problem}, so it and the labels beside it became their parent"
+        for problem in merged
     ]
+    for label in tree.leaves:
+        if found.loc[label, "judged"] < STUDIES:
+            rows = table[table["label"] == label]
+            notes.append(
+                f"{label}: {rows['right'].sum()} of {rows['n'].sum()} samples right in "
+                f"all; other studies with {FEWEST} of them: "
+                f"{found.loc[label, 'judged']}"
+            )
     related = sorted(table.loc[table["study"] == "", "set"].unique())
     if related:
         notes.append(
             f"{', '.join(related)}: may share donors with the training, and do not "
             "decide at which level a class ships"
         )
-    judged = [
-        of_set
-        if of_set.left_out
-        else replace(of_set, classes=_counts_of_set(table, of_set.name, tree))
-        for of_set in model.card.judged
-    ]
-    notes = (*model.card.notes, *notes)
-    card = replace(model.card, notes=notes, judged=tuple(judged))
+    card = replace(model.card, notes=(*model.card.notes, *notes))
     ontology = cell_ontology()
     ids = {term.label: term.id for term in match_labels(tree.labels, ontology)}
     known = {label: term for label, term in ids.items() if term}
-    return replace(model, card=card, tree=tree, terms=Terms(known, ontology.version))
+    return replace(model, card=card, terms=Terms(known, ontology.version))
 
 
-def _counts_of_set(
-    table: pd.DataFrame, name: str, tree: Tree
+def leaf_counts(
+    tree: Tree, truth: ArrayLike, leaves: ArrayLike
 ) -> dict[str, ClassCounts]:
-    """How a set's samples of each leaf, and of other labels, were labelled."""
-    rows = table[(table["set"] == name) & table["label"].isin(tree.leaves)]
+    """How the samples of each leaf, and of other labels, were labelled."""
+    table = level_counts(tree, [Judgement("", "", truth, leaves)])
+    rows = table[table["label"].isin(tree.leaves) & (table["n"] > 0)]
     return {
         row["label"]: ClassCounts(row["right"], row["n"], row["false"], row["n_others"])
         for row in rows.to_dict("records")
-        if row["n"]
     }
 
 
-def _failed(tree: Tree, found: pd.DataFrame) -> list[str]:
+def _failed(leaves: Iterable[str], found: pd.DataFrame) -> list[str]:
     """Leaves that enough studies judge, of which too few tell them apart."""
     return [
         label
-        for label in tree.leaves
+        for label in leaves
         if found.loc[label, "judged"] >= STUDIES > found.loc[label, "passed"]
     ]

@@ -27,7 +27,7 @@ from scipy.stats import rankdata
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.scales import value_scale
 from optirank.io.data import source_of
-from optirank.panel.candidates import ClassSums
+from optirank.panel.candidates import class_sums
 from optirank.panel.sources import places_in_sample
 from optirank.ranks.scoring import by_class
 from optirank_lab.baselines.nearest_mean import SpearmanCentroid
@@ -157,8 +157,7 @@ def one_gene_auc(
 ) -> tuple[float, str]:
     """Mean AUC of the best gene of each class, chosen in training; and these genes."""
     classes, codes = np.unique(y, return_inverse=True)
-    sums = ClassSums(X.shape[1], len(classes))
-    sums.add(places_in_sample(X, 1), codes)
+    sums = class_sums(places_in_sample(X), codes, len(classes))
     columns = sums.best_genes(_GENES)
     of_training = []
     for values, labels in matrices:

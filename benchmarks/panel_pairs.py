@@ -14,7 +14,8 @@ adaptation      30 and 100 genes, plain and adapted: the whole query, one class 
 missing         20, 30, 50 and 100 genes, some of them missing from the query at random,
                 three draws; and, with the 100 genes of largest t statistic, the nearest
                 class mean over the genes that are there, and logistic regression on
-                their ranks with the mean rank of training in place of a missing gene
+                their ranks (the panel's penalty, no intercept) with the mean rank of
+                training in place of a missing gene
 """
 
 from __future__ import annotations
@@ -34,12 +35,9 @@ from optirank.panel.adaptation import learn_from_query
 from optirank.panel.sources import fold_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.scoring import best_class
-from optirank_lab.baselines.nearest_mean import (
-    SpearmanCentroid,
-    centred_ranks,
-    lr_on_ranks,
-)
+from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks
 from optirank_lab.benchmark.designs import drawn_samples
+from optirank_lab.benchmark.rivals import LinearOnRanks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -212,7 +210,7 @@ def rivals_of_missing(samples: Samples) -> dict[str, Labeller]:
     X = dense(samples.X[:, : max(SIZES)])
     new = dense(samples.new[:, : max(SIZES)])
     means = SpearmanCentroid().fit(X, samples.y)
-    regression = lr_on_ranks().fit(X, samples.y)
+    regression = LinearOnRanks().fit(X, samples.y)
     ranks = centred_ranks(X)
     by_class = [ranks[samples.y == k].mean(axis=0) for k in np.unique(samples.y)]
     mean_ranks = np.mean(by_class, axis=0)
@@ -227,7 +225,7 @@ def rivals_of_missing(samples: Samples) -> dict[str, Labeller]:
     def lr(kept: NDArray) -> NDArray:
         given = np.tile(mean_ranks, (len(new), 1))
         given[:, kept] = centred_ranks(new[:, kept])
-        return regression[-1].predict(given)
+        return regression.predict_ranks(given)
 
     return {NEAREST_MEAN: nearest_mean, LR: lr}
 

@@ -241,7 +241,7 @@ def measure(
         "likeness": float(np.median(likeness)),
         "likeness_of_model": own,
         "shift": shift,
-        "confidence": predictor.probabilities(scores).max(axis=1).mean(),
+        "confidence": predictor.panel.probabilities(scores).max(axis=1).mean(),
         "n_labels": int((np.bincount(labels) >= 3).sum()),
         "n_further": 0,
         "agreement": float("nan"),
@@ -269,7 +269,7 @@ def measure(
                 about = {"label": classes[label], "n": int(given.sum())}
                 about |= {"agreement": value, "right": right[given].mean()}
                 about["confidence"] = (
-                    predictor.probabilities(scores)[given].max(axis=1).mean()
+                    predictor.panel.probabilities(scores)[given].max(axis=1).mean()
                 )
                 about["likeness"] = np.median(likeness[given])
                 of_labels.append(about)

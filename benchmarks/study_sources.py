@@ -3,8 +3,8 @@ class.
 
     python benchmarks/study_sources.py
 
-The recipes of models.toml that are trained on several data sets are trained with
-sources of n samples of a class counting n / (n + added), for several values of
+The recipes of models.toml that are trained on several data sets (not pooled) are
+trained with sources of n samples of a class counting n / (n + added), for several values of
 ``added`` ("all": as many as they have samples). ``left_out`` is the accuracy on each
 set of a model of the others, ``joint`` that of the model of all sets, which has seen
 the set: where it is low, the source was learned in place of the class. Writes
@@ -18,7 +18,14 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from make_models import judged_set, make, read_recipes, read_set, restricted
+from make_models import (
+    is_pooled,
+    judged_set,
+    make,
+    read_recipes,
+    read_set,
+    restricted,
+)
 from studies import Rows, collect, options
 
 from optirank.model.card import JudgedSet
@@ -33,6 +40,7 @@ def main() -> None:
         name: recipe
         for name, recipe in read_recipes().items()
         if len(recipe["train"]) > 1
+        and not is_pooled(recipe)
         and all((args.data / f"{part}.h5ad").is_file() for part in recipe["train"])
     }
     added = {"10": 10, "all": 1e12} if args.quick else ADDED
@@ -48,7 +56,7 @@ def rows_of_recipe(
 ) -> Rows:
     """Left-out and joint accuracy on each set of a recipe."""
     rows = []
-    alone = recipe | {"judge": [], "one_study": False}
+    alone = recipe | {"judge": []}
     for text, value in added.items():
         preparation._FULL_SOURCE = value
         model = make(name, alone, data).model

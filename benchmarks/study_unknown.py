@@ -96,7 +96,7 @@ def class_row(model: Model, query: Set, left_out: str) -> dict:
     predictor = model.bind([str(gene) for gene in query.genes])
     X = sparse.csr_matrix(query.raw)
     scores = predictor.scores(X)
-    confidence = predictor.probabilities(scores).max(axis=1)
+    confidence = predictor.panel.probabilities(scores).max(axis=1)
     whole = scored(predictor, X)
     unknown = np.asarray(query.labels) == left_out
     known = ~unknown

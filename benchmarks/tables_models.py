@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from make_models import class_problems, read_recipes, terms_of
+from model_levels import ENOUGH, FEWEST
 from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL, ONE_GENE
 from tables import as_text, number, percent, read, table
 
@@ -13,9 +15,11 @@ from optirank.workflow.performance import wilson
 
 @table
 def models() -> pd.DataFrame:
-    """Each shipped model on every data set that the labelling model had not seen."""
+    """Each shipped model on every data set that the labelling model had not seen, on
+    classes of ten samples.
+    """
     rows = read("models")
-    rows = rows[rows["shipped"] == "yes"]
+    rows = rows[(rows["shipped"] == "yes") & (rows["n"] >= FEWEST)]
     records = []
     keys = ["model", "set", "in_training"]
     for (model, name, trained), part in rows.groupby(keys, sort=False):
@@ -106,28 +110,24 @@ def shipped_rivals() -> pd.DataFrame:
     return rows[rows["model"].isin(shipped)]
 
 
-def rival_accuracy(model: str, method: str) -> str:
-    """Mean accuracy of a method on the sets that judge a model."""
-    rows = shipped_rivals().query("model == @model and method == @method")
-    return percent(rows["balanced_accuracy"].mean())
-
-
-@number
-def blood_model() -> str:
-    """Accuracy of blood-human."""
-    return rival_accuracy("blood-human", MODEL)
-
-
-@number
-def blood_nearest_mean_as_many() -> str:
-    """Accuracy of the nearest class mean with as many genes, for blood-human."""
-    return rival_accuracy("blood-human", AS_MANY_GENES)
-
-
 def class_counts(model: str, name: str, label: str) -> pd.Series:
     """The line of models.csv of a class of a model on one set."""
     rows = read("models").set_index(["model", "set", "class"])
     return rows.loc[(model, name, label)]
+
+
+@number
+def stimulated_monocytes() -> str:
+    """Sensitivity for CD14 monocytes that were stimulated by interferon, in %."""
+    counted = class_counts("blood-human", "kang_pbmc_stim", "CD14 monocyte")
+    return percent(counted["right"] / counted["n"], 0)
+
+
+@number
+def megakaryocytes_right() -> str:
+    """Megakaryocytes labelled right, of all sets."""
+    rows = read("models").query("model == 'blood-human'")
+    return str(rows.loc[rows["class"] == "megakaryocyte", "right"].sum())
 
 
 @number
@@ -169,9 +169,40 @@ def model_terms() -> pd.DataFrame:
 def dropped_models() -> pd.DataFrame:
     """Candidates that are not shipped, and why."""
     rows = read("models")
+    recipes = read_recipes()
     reasons = {
-        model: "; ".join(class_problems(part))
+        model: "; ".join(class_problems(part, recipes[model]))
         for model, part in rows[rows["shipped"] == "no"].groupby("model", sort=False)
     }
     frame = pd.DataFrame({"why": pd.Series(reasons)})
     return as_text(frame, "candidate")
+
+
+@table
+def candidates() -> pd.DataFrame:
+    """Of each problem, the training set whose model passes on most other sets."""
+    rows = read("candidates")
+    rows = rows[(rows["n"] >= FEWEST) & (rows["n_others"] >= FEWEST)]
+    sensitivity = rows["right"] / rows["n"]
+    specificity = 1 - rows["false"] / rows["n_others"]
+    rows = rows.assign(lower=np.minimum(sensitivity, specificity))
+    lowest = rows.loc[rows.groupby(["tissue", "reference", "query"])["lower"].idxmin()]
+    records = []
+    for problem, of_problem in lowest.groupby("tissue"):
+        best = max(
+            (part for _, part in of_problem.groupby("reference")),
+            key=lambda part: ((part["lower"] >= ENOUGH).sum(), part["lower"].mean()),
+        )
+        figures = [
+            f"{row['query']} {percent(row['lower'], 0)} ({row['class']})"
+            for row in best.sort_values("lower", ascending=False).to_dict("records")
+        ]
+        records.append(
+            {
+                "problem": problem,
+                "trained on": best["reference"].iloc[0],
+                "passes": f"{(best['lower'] >= ENOUGH).sum()} of {len(best)}",
+                "lowest sensitivity or specificity on": ", ".join(figures),
+            }
+        )
+    return pd.DataFrame(records)

@@ -20,6 +20,7 @@ from optirank_lab.data.paper import (
     COSINE,
     GENES,
     SECONDS,
+    SPARSEST,
     printed,
     published,
 )
@@ -63,6 +64,9 @@ def paper_pairs() -> pd.DataFrame:
                 "better": str(signs.get(1, 0)),
                 "no difference at 5 %": str(signs.get(0, 0)),
                 "worse": str(signs.get(-1, 0)),
+                "classes and splits with optirank ahead (%)": percent(
+                    part["better"].mean()
+                ),
             }
         )
     return pd.DataFrame(records)
@@ -70,28 +74,50 @@ def paper_pairs() -> pd.DataFrame:
 
 @table
 def paper_genes() -> pd.DataFrame:
-    """Genes needed, mean over fits, in the paper and on each stand-in of a task."""
+    """Genes needed, mean over fits, in the paper and on the stand-ins of a task."""
     rows = published()
-    wanted = rows[rows["measure"] == GENES]
+    wanted = rows[rows["measure"].isin([GENES, SPARSEST])]
     records = []
     for keys, part in wanted.groupby(["task", "scenario"], sort=False):
         task = f"{keys[0]}, two sources" if keys[1] else str(keys[0])
         record = {"task": task}
-        of_paper = part.set_index("classifier")["value"]
+        by_measure = part.set_index(["measure", "classifier"])["value"]
+        of_paper = by_measure[GENES]
         stand_ins = _stand_ins(str(keys[0]), "multi" if keys[1] else "")
         for name in _WITH_FEWER_GENES:
             own = [
-                f"{of_name['n_genes'].mean():.0f}"
+                of_name["n_genes"].mean()
                 for rows_of in stand_ins.values()
                 if len(of_name := rows_of[rows_of["classifier"] == name])
             ]
             record[f"{name}, {PAPER}"] = of_paper.get(name, NONE)
-            record[f"{name}, ours"] = ", ".join(own) or NONE
+            record[f"{name}, ours"] = _range(own)
+        sparsest = [sparsest_share(own) for own in stand_ins.values()]
+        column = "optirank sparsest (%)"
+        record[f"{column}, {PAPER}"] = by_measure[SPARSEST, "optirank"]
+        record[f"{column}, ours"] = _range(sparsest)
         records.append(record)
     return pd.DataFrame(records).fillna(NONE)
 
 
 _WITH_FEWER_GENES = ("optirank", "ANrank-lr", "lr")
+
+
+def _range(values: list[float]) -> str:
+    """The lowest and the highest of some values, or the only one."""
+    if not values:
+        return NONE
+    ends = sorted({round(min(values)), round(max(values))})
+    return " to ".join(map(str, ends))
+
+
+def sparsest_share(rows: pd.DataFrame) -> float:
+    """The share (%) of fits in which no other of these classifiers needs fewer genes
+    than optirank.
+    """
+    genes = rows.pivot_table(index=INSTANCE, columns="classifier", values="n_genes")
+    genes = genes[[name for name in _WITH_FEWER_GENES if name in genes]]
+    return 100 * float((genes["optirank"] <= genes.min(axis=1)).mean())
 
 
 @number
@@ -116,15 +142,15 @@ def paper_seconds() -> pd.DataFrame:
         cells = dict(zip(part["classifier"], texts, strict=True))
         records.append({"task": str(task), "whose": PAPER, **cells})
     own = _read("paper_seconds")
-    if len(own):
-        size = f"{own['n_train'].median():.0f} x {own['n_features'].max()}"
-        seconds = own.groupby("classifier")["seconds"]
+    for own_task, part in own.groupby("task", sort=False) if len(own) else ():
+        size = f"{part['n_train'].median():.0f} x {part['n_features'].max()}"
+        seconds = part.groupby("classifier")["seconds"]
         texts = {
             str(name): f"{of_name.mean():.2g} ± {of_name.sem():.1g}"
             for name, of_name in seconds
             if name in columns
         }
-        task = f"{own['task'].iloc[0]} ({size})"
+        task = f"{own_task} ({size})"
         records.append({"task": task, "whose": "ours", **texts})
     return pd.DataFrame(records).fillna(NONE)
 
@@ -208,8 +234,7 @@ def _means(rows: pd.DataFrame) -> dict[str, str]:
         if name not in ("panel", "oracle")
     }
     cosines = rows.loc[rows["classifier"] == "optirank", "cosine"]
-    n_sets = rows["data_set"].nunique()
-    return cells | {"cosine": _mean(cosines, shown=_plain), "data sets": str(n_sets)}
+    return cells | {"cosine": _mean(cosines, shown=_plain)}
 
 
 def _plain(value: float) -> str:

@@ -25,6 +25,12 @@ from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 
 NEAREST_MEAN = "nearest class mean"
 SAME = "–"
+SHOWN_PER_PROBLEM = {  # method and genes, by what the table calls it
+    "panel of 100": (PANEL, "100"),
+    "nearest class mean, 100": (NEAREST_MEAN, "100"),
+    "LR on ranks, tuned, all": ("LR on ranks, tuned", ALL),
+    "SingleR": ("SingleR", ALL),
+}
 
 
 @table
@@ -136,16 +142,10 @@ def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
 def problems() -> pd.DataFrame:
     """Accuracy per problem: the panel of 100 genes beside three rivals."""
     rows = across_platforms(read("curve"))
-    shown = {
-        "panel of 100": (PANEL, "100"),
-        "nearest class mean, 100": (NEAREST_MEAN, "100"),
-        "LR on ranks, tuned, all": ("LR on ranks, tuned", ALL),
-        "SingleR": ("SingleR", ALL),
-    }
     by_key = rows.groupby(["tissue", "method", "k"])["balanced_accuracy"].mean()
     table_of = {
         name: by_key.xs(key, level=("method", "k")).map(percent)
-        for name, key in shown.items()
+        for name, key in SHOWN_PER_PROBLEM.items()
     }
     wide = pd.DataFrame(table_of).fillna("–")
     pairs_of = rows.groupby("tissue")["pair"].nunique().astype(str)

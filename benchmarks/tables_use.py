@@ -327,6 +327,20 @@ def control_kept() -> str:
 
 
 @number
+def control_given() -> str:
+    """Mean share of samples that get a label where 5 % is asked for and can be shown."""
+    return percent(tissue_mean(_control()[1], "share_given"))
+
+
+@number
+def control_problems() -> str:
+    """Problems whose pairs got labels, for each error that was asked for."""
+    targets = sorted(read("error_control")["target"].unique())
+    n_problems = [_control(target)[2]["tissue"].nunique() for target in targets]
+    return ", ".join(map(str, n_problems))
+
+
+@number
 def control_kept_pancreas() -> str:
     """The same, pancreas alone."""
     given = _control()[2]
@@ -381,5 +395,5 @@ def adapted_minus_plain() -> str:
 @number
 def calibration_large() -> str:
     """Pairs with an expected calibration error above 0.1."""
-    error = _product("100", adapted=False)["calibration_error"]
+    error = _product("auto", adapted=False)["calibration_error"]
     return f"{(error > LARGE_CALIBRATION_ERROR).sum()} of {len(error)}"

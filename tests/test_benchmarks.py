@@ -183,6 +183,17 @@ def test_results_go_on_where_they_were_interrupted(tmp_path):
     assert Progress.of(args).finished == []
 
 
+def test_rows_of_competing_tools_keep_their_versions_and_their_date(tmp_path):
+    sys.path.append(str(FOLDER))
+    from make_results import line_of_tools, lines_of_tools
+
+    line = line_of_tools(["celltypist", "pysinglecellnet"])
+    assert "celltypist 1.7.1, pySingleCellNet 0.1.5; 20" in line
+    older = line.replace("; 20", "; 19")
+    (tmp_path / "curve.csv").write_text(f"# optirank-lab\n{older}a,b\n1,2\n")
+    assert lines_of_tools(tmp_path / "curve.csv") == older
+
+
 @pytest.mark.slow
 def test_tables_are_listed():
     assert "curve: " in run("fill_tables", "--list")

@@ -129,9 +129,12 @@ def test_nothing_in_the_panel_model_depends_on_a_seed():
     assert "random_state" not in PanelClassifier().get_params()
 
 
-@pytest.mark.parametrize(
-    "path", sorted(RESULTS.glob("*.csv")), ids=lambda path: path.name
-)
+TABLES_OF_RESULTS = sorted(
+    path for path in RESULTS.glob("*.csv") if path.name != "independent-trials.csv"
+)  # a log has no command of its own
+
+
+@pytest.mark.parametrize("path", TABLES_OF_RESULTS, ids=lambda path: path.name)
 def test_every_csv_names_its_command_versions_and_date(path):
     first = path.read_text("utf-8").splitlines()[0]
     found = re.fullmatch(

@@ -11,56 +11,56 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+from anndata import AnnData
+
+from optirank._util.progress import progress_bar
+from optirank._util.workers import worker_count
+from optirank.io.data import raw_genes, used_names
+from optirank.io.objects import (
+    anndata_of,
+    is_frame,
+    labelled_profiles,
+    profiles_of,
+)
+from optirank.model import Model
+from optirank.model.file import as_model
+from optirank.report.pages import check_report, write_report
 from optirank.workflow import Result, write_pages_with
+from optirank.workflow.design import DesignResult
+from optirank.workflow.design import design as run_design
+from optirank.workflow.evaluate import Evaluation, evaluate_profiles
+from optirank.workflow.explain import Explanation
+from optirank.workflow.labels import Labels
+from optirank.workflow.options import DesignOptions, PredictOptions, TrainingOptions
+from optirank.workflow.predict import label_profiles, sample_position
+from optirank.workflow.train import TrainingResult
+from optirank.workflow.train import train as run_training
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from anndata import AnnData
-
-    from optirank.model import Model
-    from optirank.workflow.design import DesignResult
-    from optirank.workflow.evaluate import Evaluation
-    from optirank.workflow.explain import Explanation
-    from optirank.workflow.labels import Labels
-    from optirank.workflow.train import TrainingResult
-
-    AnyModel = Model | Result | str | os.PathLike[str]
-    Report = str | os.PathLike[str] | None
-    Homologs = Mapping[str, str] | str | os.PathLike[str] | None
-else:  # typing.get_type_hints works without importing them
-    pd = SimpleNamespace(DataFrame=Any, Series=Any)
-    AnnData = AnyModel = Report = Homologs = Any
-    DesignResult = Evaluation = Explanation = Labels = TrainingResult = Any
+AnyModel = Model | Result | str | os.PathLike[str]
+File = str | os.PathLike[str]
+Query = AnnData | pd.DataFrame | Sequence[str]
 
 __all__ = ["annotate", "design", "evaluate", "explain", "train"]
 
 logger = logging.getLogger("optirank")
+write_pages_with(write_report)
 
 
 def __dir__() -> list[str]:
     return __all__
 
 
-def _write_page(result: Result, path: str | os.PathLike[str], *, dated: bool) -> Path:
-    from optirank.report.pages import write_report
-
-    return write_report(result, path, dated=dated)
-
-
-write_pages_with(_write_page)
-
-
 def train(
     adata: AnnData | pd.DataFrame | Sequence[AnnData],
     label: str | Sequence[str] | pd.Series,
     *,
-    query: AnnData | pd.DataFrame | Sequence[str] | None = None,
+    query: Query | None = None,
     batch: str | None = None,
-    tree: Mapping[str, str] | str | os.PathLike[str] | None = None,
-    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    tree: Mapping[str, str] | File | None = None,
+    ontology: Mapping[str, str] | File | None = None,
     mapping: Mapping[str, str] | None = None,
     n_genes: int | str = "auto",
     gene_list: Sequence[str] | None = None,
@@ -75,7 +75,7 @@ def train(
     name: str = "",
     description: str = "",
     n_jobs: int | None = None,
-    report: Report = None,
+    report: File | None = None,
     verbose: bool = True,
 ) -> TrainingResult:
     """Train a classifier on labelled profiles.
@@ -140,12 +140,6 @@ def train(
         held-out sample, ``curve`` the accuracy by size, ``performance`` the tables.
         ``adata`` is not changed.
     """
-    from optirank._util.progress import progress_bar
-    from optirank.io.data import raw_genes, used_names
-    from optirank.io.objects import labelled_profiles
-    from optirank.workflow.options import TrainingOptions
-    from optirank.workflow.train import train as run
-
     _check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
         adata,
@@ -195,7 +189,9 @@ def train(
         use_raw=use_raw,
     )
     with progress_bar("training", shown=None if verbose else False) as bar:
-        result = run(profiles, options, command=command, say=say, progress=bar.update)
+        result = run_training(
+            profiles, options, command=command, say=say, progress=bar.update
+        )
     _conclude(result, say, report)
     return result
 
@@ -213,16 +209,12 @@ def _short(given: object) -> object:
 
 def _workers(n_jobs: int | None) -> int:
     """The number of threads; None for all processors."""
-    from optirank._util.workers import worker_count
-
     return worker_count(-1) if n_jobs is None else n_jobs
 
 
-def _check_report(report: Report) -> None:
+def _check_report(report: File | None) -> None:
     """Raise, before any work, where a page cannot be written."""
     if report is not None:
-        from optirank.report.pages import check_report
-
         check_report()
 
 
@@ -240,7 +232,7 @@ def _teller(verbose: bool) -> Callable[[str], None]:
 def _conclude(
     result: Result,
     say: Callable[[str], None],
-    report: Report,
+    report: File | None,
     notes: Sequence[str] = (),
 ) -> None:
     """Say what there is to say, the warnings first, and write the page."""
@@ -252,14 +244,27 @@ def _conclude(
         result.report(report)
 
 
-def _gene_names(
-    query: AnnData | pd.DataFrame | Sequence[str] | None,
-) -> list[str] | None:
+def _gene_names(query: Query | None) -> list[str] | None:
     """The gene names of a query: of an AnnData, a data frame, or given as they are."""
     if query is None:
         return None
     names = getattr(query, "var_names", getattr(query, "columns", query))
     return [str(name) for name in names]
+
+
+def _query(
+    adata: Any,
+    model: AnyModel,
+    annotations: Sequence[str],
+    **reading: Any,
+) -> tuple[AnnData, Model]:
+    """A query as readers leave it, and the model that labels it.
+
+    ``annotations`` are columns of a data frame that are no genes.
+    """
+    fitted = as_model(model)
+    reading |= {"annotations": annotations, "known_genes": fitted.path_genes}
+    return profiles_of(adata, **reading), fitted
 
 
 def annotate(
@@ -276,12 +281,12 @@ def annotate(
     unknown_rate: float | None = None,
     levels: bool = False,
     drop_classes: bool = False,
-    homologs: Homologs = None,
+    homologs: Mapping[str, str] | File | None = None,
     layer: str | None = None,
     use_raw: bool = False,
     gene_column: str | None = None,
     table: str | None = None,
-    report: Report = None,
+    report: File | None = None,
     verbose: bool = True,
 ) -> Labels:
     """Label the samples of an AnnData, or of a data frame.
@@ -337,42 +342,32 @@ def annotate(
         ``counts()`` the samples of each label, ``missing`` the genes that ``adata``
         lacks.
 
-    An AnnData (also the table of a SpatialData, the modality of a MuData) gets the
-    fields:
+    An AnnData (also the table of a SpatialData, the modality of a MuData) gets fields,
+    in which ``KEY`` is ``key_added``:
 
-    ``adata.obs[key_added]`` : categorical
-        The label of each sample.
-    ``adata.obs[key_added + "_confidence"]`` : float
-        The probability of that label.
-    ``adata.obs[key_added + "_cluster_label"]`` : categorical
+    ``obs["KEY"]`` and ``obs["KEY_confidence"]``
+        The label of each sample, and its probability.
+    ``obs["KEY_withheld_because"]`` and ``obs["KEY_alarm"]``
+        Why a label is withheld, "" where it is given; and where there is an alarm, why
+        the labels may all be wrong.
+    ``obs["KEY_cluster_label"]``
         The label of the sample's cluster, with ``clusters``.
-    ``adata.obsm[key_added + "_proba"]`` : DataFrame, samples x classes
-        Probabilities, one column per class, in the order of
-        ``adata.uns[key_added]["classes"]``. Since an .h5ad file cannot store a column
-        name with "/", it is "|" in the column's name.
-    ``adata.obs[key_added + "_withheld_because"]`` : categorical
-        Why a label is withheld; "" where it is given.
-    ``adata.obs[key_added + "_alarm"]`` : categorical
-        Only where the labels may all be wrong: why.
-    ``adata.obs[key_added + "_leaf"]`` and ``"_leaf_confidence"``
+    ``obs["KEY_leaf"]`` and ``obs["KEY_leaf_confidence"]``
         The class at the end of the way down the tree, of a model with one; its label
-        may be above. With ``levels`` also ``"_level_<level>"``, one column each.
-    ``adata.obs["cell_type_ontology_term_id"]`` : categorical
+        may be above. With ``levels`` also ``"KEY_level_<level>"``, one column each.
+    ``obs["cell_type_ontology_term_id"]``
         The Cell Ontology id of the label, of a model with ids; under the key where
         ``adata`` has such a column already.
-    ``adata.uns[key_added]`` : dict
+    ``obsm["KEY_proba"]``, samples x classes
+        Probabilities, in the order of ``uns["KEY"]["classes"]``. "/" is "|" in the name
+        of a column, since an .h5ad file cannot store it.
+    ``uns["KEY"]``
         How the labels were made: the model and its digest, the options, the classes,
-        the genes that are missing, the threshold, the word for labels that are
-        withheld, the ``agreement`` of genes outside the panel (None where it cannot be
-        told) and that ``agreement_by_label``, how much the samples look like the
-        training data (``likeness``, a share of that of held-out samples), and the
-        ``notes``.
+        the missing genes, the threshold, the word for labels that are withheld, the
+        ``agreement`` of genes outside the panel (None where it cannot be told) and that
+        ``agreement_by_label``, the ``likeness`` to the training data (a share of that
+        of held-out samples), and the ``notes``.
     """
-    from optirank.io.objects import anndata_of, is_frame, profiles_of
-    from optirank.model.file import as_model
-    from optirank.workflow.options import PredictOptions
-    from optirank.workflow.predict import label_profiles
-
     _check_report(report)
     options = PredictOptions(
         clusters=clusters,
@@ -386,15 +381,14 @@ def annotate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    fitted = as_model(model)
-    profiles = profiles_of(
+    profiles, fitted = _query(
         adata,
-        layer,
-        gene_column,
+        model,
+        [clusters] if clusters else [],
+        layer=layer,
+        gene_column=gene_column,
         use_raw=use_raw,
         table=table,
-        annotations=[clusters] if clusters else [],
-        known_genes=fitted.path_genes,
     )
     target: Any = None if is_frame(adata) else anndata_of(adata, table)
     if target is not None and key_added in target.obs and key_added not in target.uns:
@@ -421,7 +415,7 @@ def explain(
     sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
     drop_classes: bool = False,
-    homologs: Homologs = None,
+    homologs: Mapping[str, str] | File | None = None,
     layer: str | None = None,
     use_raw: bool = False,
     gene_column: str | None = None,
@@ -447,10 +441,6 @@ def explain(
         ``pairs``: of each class, the pairs of genes whose votes count most.
         :func:`optirank.pl.votes` draws it. ``adata`` is not changed.
     """
-    from optirank.io.objects import profiles_of
-    from optirank.model.file import as_model
-    from optirank.workflow.options import PredictOptions
-    from optirank.workflow.predict import label_profiles, sample_position
 
     options = PredictOptions(
         adapt=adapt,
@@ -462,14 +452,14 @@ def explain(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    fitted = as_model(model)
-    profiles = profiles_of(
+    profiles, fitted = _query(
         adata,
-        layer,
-        gene_column,
+        model,
+        [],
+        layer=layer,
+        gene_column=gene_column,
         use_raw=use_raw,
         table=table,
-        known_genes=fitted.path_genes,
     )
     row = sample_position(profiles, sample)
     labels = label_profiles(profiles, fitted, options, explained=row)
@@ -488,7 +478,7 @@ def design(
     min_mean: float | None = None,
     max_mean: float | None = None,
     per_class: int = 0,
-    query: AnnData | pd.DataFrame | Sequence[str] | None = None,
+    query: Query | None = None,
     skip_unknown: bool = False,
     test: AnnData | pd.DataFrame | None = None,
     test_label: str | None = None,
@@ -500,7 +490,7 @@ def design(
     name: str = "",
     description: str = "",
     n_jobs: int | None = None,
-    report: Report = None,
+    report: File | None = None,
     verbose: bool = True,
 ) -> DesignResult:
     """Design a panel of genes for an assay, or score a list that somebody else made.
@@ -545,11 +535,6 @@ def design(
         ``genes`` is the table of the panel, ``model`` labels the assay; ``conditions``,
         ``classes`` and ``confusions`` say how it will do. ``adata`` is not changed.
     """
-    from optirank._util.progress import progress_bar
-    from optirank.io.objects import labelled_profiles, profiles_of
-    from optirank.workflow.design import design as run
-    from optirank.workflow.options import DesignOptions
-
     _check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
         adata,
@@ -586,7 +571,7 @@ def design(
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
     with progress_bar("designing", shown=None if verbose else False) as bar:
-        result = run(
+        result = run_design(
             profiles,
             options,
             test=judges,
@@ -613,12 +598,12 @@ def evaluate(
     sensitivity: Mapping[str, float] | str | None = None,
     unknown_rate: float | None = None,
     drop_classes: bool = False,
-    homologs: Homologs = None,
+    homologs: Mapping[str, str] | File | None = None,
     layer: str | None = None,
     use_raw: bool = False,
     gene_column: str | None = None,
     table: str | None = None,
-    report: Report = None,
+    report: File | None = None,
     verbose: bool = True,
 ) -> Evaluation:
     """Compare the labels of a model with the true classes of samples.
@@ -649,11 +634,6 @@ def evaluate(
     ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
     ``withholding``. ``adata`` is not changed.
     """
-    from optirank.io.objects import profiles_of
-    from optirank.model.file import as_model
-    from optirank.workflow.evaluate import evaluate_profiles
-    from optirank.workflow.options import PredictOptions
-
     _check_report(report)
     options = PredictOptions(
         adapt=adapt,
@@ -665,15 +645,14 @@ def evaluate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    fitted = as_model(model)
-    profiles = profiles_of(
+    profiles, fitted = _query(
         adata,
-        layer,
-        gene_column,
+        model,
+        [label],
+        layer=layer,
+        gene_column=gene_column,
         use_raw=use_raw,
         table=table,
-        annotations=[label],
-        known_genes=fitted.path_genes,
     )
     evaluation = evaluate_profiles(
         profiles,

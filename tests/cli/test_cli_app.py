@@ -79,7 +79,7 @@ def test_help_imports_nothing_heavy():
     [
         (["demo", "--no-such-option"], "--no-such-option"),
         (["no-such-command"], "no-such-command"),
-        (["train", "x.h5ad", "--method", "coarse"], "--method"),
+        (["train", "x.h5ad", "-l", "y", "-o", "z", "--method", "a"], "--method a: use"),
         (["inspect", "no-such-model"], "no-such-model"),
     ],
 )

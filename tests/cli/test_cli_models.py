@@ -34,7 +34,8 @@ from example_model import (
 from optirank._util import files
 from optirank._util.files import claimed_outputs
 from optirank.cli.app import app
-from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, set_up, show_table
+from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, tidy
+from optirank.cli.tables import show_table
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
 from profiles import changed, take_genes, take_samples
@@ -253,8 +254,8 @@ def test_messages_name_parameters_and_the_command_spells_its_options(folder):
 
 
 def test_warnings_of_readers_name_options(capsys):
-    set_up(debug=False, quiet=False)
-    logging.getLogger("optirank.io").warning("%s: say so (invert=)", "Ct.csv")
+    with tidy():
+        logging.getLogger("optirank.io").warning("%s: say so (invert=)", "Ct.csv")
     assert capsys.readouterr().err == "Ct.csv: say so (--invert)\n"
 
 

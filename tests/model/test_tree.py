@@ -66,6 +66,14 @@ def test_no_label_is_less_probable_than_one_below_it(seed):
             assert (whole[:, above] >= whole[:, child]).all()
 
 
+def test_no_label_is_more_than_certain():
+    p = random_probabilities(0, 2000)
+    p[:, [CLASSES.index("platelet"), CLASSES.index("DC"), CLASSES.index("Mono")]] = 0.0
+    p /= p.sum(axis=1, keepdims=True)
+    assert (p.sum(axis=1) > 1).any()  # by rounding
+    assert (BLOOD.probabilities(p, CLASSES) <= 1).all()
+
+
 @given(st.integers(0, 1000), st.floats(0, 1))
 def test_a_fine_label_never_contradicts_the_coarse_one(seed, threshold):
     way = BLOOD.descend(random_probabilities(seed, 20), CLASSES)

@@ -1,7 +1,5 @@
 """Agreement of other genes: that of the definition, in blocks, without the panel."""
 
-import functools
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -17,7 +15,8 @@ from optirank.panel.agreement import (
     every_so_many,
     further_genes,
 )
-from optirank.panel.sources import first_look, fold_matrix, keys_of_names
+from optirank.panel.candidates import class_sums
+from optirank.panel.sources import fold_matrix, places_in_sample
 
 
 def ranks(values):
@@ -155,9 +154,7 @@ def test_genes_without_a_difference_agree_with_nothing():
 
 def test_further_genes_are_those_that_tell_classes_outside_the_panel():
     X, codes = samples(8, n=300, d=200)
-    sums, *_ = first_look(
-        functools.partial(fold_matrix, X), codes, 3, keys_of_names(range(200))
-    )
+    sums = class_sums(places_in_sample(X), codes, 3)
     panel = sums.best_genes(30)
     genes = further_genes(sums, panel, 60)
     assert len(genes) == 60
@@ -167,9 +164,7 @@ def test_further_genes_are_those_that_tell_classes_outside_the_panel():
 
 def test_data_of_an_assay_have_no_further_genes():
     X, codes = samples(9, d=80)
-    sums, *_ = first_look(
-        functools.partial(fold_matrix, X), codes, 3, keys_of_names(range(80))
-    )
+    sums = class_sums(places_in_sample(X), codes, 3)
     panel = np.arange(80 - FEWEST_GENES + 1)
     assert not len(further_genes(sums, panel))
 
@@ -179,9 +174,7 @@ def test_genes_that_tell_no_class_check_nothing():
     rng = np.random.default_rng(0)
     for column in range(40, 600):
         X[:, column] = rng.permutation(X[:, column])
-    sums, *_ = first_look(
-        functools.partial(fold_matrix, X), codes, 3, keys_of_names(range(600))
-    )
+    sums = class_sums(places_in_sample(X), codes, 3)
     assert not len(further_genes(sums, np.arange(20)))
 
 

@@ -4,22 +4,26 @@ together.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank.panel.candidates import ClassSums
+from optirank.panel.candidates import ClassSums, class_sums
 from optirank_lab.baselines.transformers import label_correlations
 
 
 def added(X, codes, parts, block):
-    sums = ClassSums(X.shape[1], int(codes.max()) + 1, int(parts.max()) + 1)
-    for start in range(0, X.shape[0], block):
-        rows = slice(start, start + block)
-        sums.add(X[rows], codes[rows], parts[rows])
-    return sums
+    n_classes, n_parts = int(codes.max()) + 1, int(parts.max()) + 1
+    blocks = [slice(start, start + block) for start in range(0, X.shape[0], block)]
+    sums = (
+        class_sums(X[rows], codes[rows], n_classes, parts[rows], n_parts)
+        for rows in blocks
+    )
+    return functools.reduce(ClassSums.plus, sums)
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,24 +1,22 @@
 """Samples in blocks, and the places of genes in their samples."""
 
-import functools
-
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
+from optirank._util.passes import PerSample
 from optirank.panel.sources import (
+    DrawnSamples,
     KeptSamples,
-    PlaceSums,
-    SortedSamples,
     deal_folds,
-    first_look,
     fold_matrix,
     keys_of_names,
     matrix_blocks,
     places_in_sample,
     some_rows,
 )
+from optirank.panel.votes import sort_groups
 
 
 def by_definition(X):
@@ -91,15 +89,17 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
     codes = np.arange(40) % 3
     parts = np.arange(40) % 2
     rows = some_rows(codes, 5)
+    keys = keys_of_names(range(12))
 
     def gathered():
         accumulators = [
-            PlaceSums(codes, parts, 12, 3),
+            DrawnSamples(codes, keys, 3, fold_of=parts - 1, per_class=0),
             KeptSamples(rows, 40),
-            SortedSamples(40),
+            PerSample(40, sort_groups),
         ]
         fold_matrix(form(X), accumulators)
-        return [accumulator.result() for accumulator in accumulators]
+        looking, *others = accumulators
+        return looking.sums, *(accumulator.result() for accumulator in others)
 
     sums, kept, groups = gathered()
     monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 12 * 7)
@@ -113,19 +113,18 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
-def test_a_first_look_depends_on_the_samples_and_not_on_their_order(form, monkeypatch):
+def test_what_is_drawn_depends_on_the_samples_and_not_on_their_order(form, monkeypatch):
     monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 300 * 70)
     rng = np.random.default_rng(0)
     X = rng.poisson(0.5, (3000, 70)).astype(float)
     codes = (np.arange(3000) % 10 == 0).astype(int)
     order = rng.permutation(3000)
     keys = keys_of_names(range(70))
-    first, second = (
-        first_look(functools.partial(fold_matrix, form(V)), y, 2, keys, n_folds=5)
-        for V, y in ((X, codes), (X[order], codes[order]))
-    )
-    sums, rows, _, fold_of, _ = first
-    other_sums, other_rows, _, other_fold_of, _ = second
+    first, second = (DrawnSamples(y, keys, 2, n_folds=5) for y in (codes, codes[order]))
+    fold_matrix(form(X), [first])
+    fold_matrix(form(X[order]), [second])
+    sums, rows, _, fold_of, _ = first.result()
+    other_sums, other_rows, _, other_fold_of, _ = second.result()
     assert np.bincount(codes[rows]).tolist() == [500, 300]
     assert (order[other_rows] == rows).all()
     assert (other_fold_of == fold_of[order]).all()

@@ -12,13 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from optirank import OptirankClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
-from optirank.tuning.families import (
+from optirank.tuning.families import OptirankFamily, Samples
+from optirank_lab.benchmark.families import (
+    AnovaFamily,
     FixedReferenceFamily,
-    OptirankFamily,
+    LogisticFamily,
     RankFamily,
-    Samples,
 )
-from optirank_lab.benchmark.families import AnovaFamily, LogisticFamily
 
 N, D = 80, 14
 L1S, L2S = (0.0, 1e-3, 1e-2), (0.0, 1e-3, 1e-1)

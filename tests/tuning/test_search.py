@@ -21,7 +21,7 @@ from optirank import (
 from optirank.datasets import make_unstable_ranks
 from optirank.estimators import optirank_cv
 from optirank.ranks.orders import order_for_fitting, order_samples
-from optirank.tuning.families import OptirankFamily, RankFamily, Samples
+from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds
 from optirank.tuning.search import (
     HELD_OUT,
@@ -31,7 +31,7 @@ from optirank.tuning.search import (
     units_of_folds,
 )
 from optirank.tuning.selection import score_table
-from optirank_lab.benchmark.families import LogisticFamily
+from optirank_lab.benchmark.families import LogisticFamily, RankFamily
 
 
 @pytest.fixture(scope="module")

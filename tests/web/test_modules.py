@@ -201,7 +201,7 @@ def test_a_mouse_gene_named_like_another_human_one_is_not_taken_for_it(folder):
     model = load("blood-human")
     pairs = [line.split("\t") for line in homolog_table().read_text().splitlines()]
     mouse = {human: name for name, human in pairs}
-    frame = cells(model)
+    frame = cells(model, 70)
     others = [name for name in model.further.genes if name not in frame]
     assert "FYB" in model.further.genes  # the table has Fyb as FYB1
     values = np.random.default_rng(0).poisson(3, (len(frame), len(others)))
@@ -524,7 +524,8 @@ def test_labels_of_a_tree_are_those_of_predict(folder):
     (left,) = agree(part, [(folder / "without.csv", columns | {"drop_classes": True})])
     assert "LEFT OUT" in left.notes[0]
     (flat,) = agree(
-        load("blood-human"), [(folder / "clear.csv", columns | {"levels": True})]
+        load("lymphocytes-mouse"),
+        [(folder / "clear.csv", columns | {"levels": True})],
     )
     assert "has no tree of labels" in flat.error
 

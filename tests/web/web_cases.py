@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pandas as pd
 
 from optirank.model import Model
 from optirank.model.tree import Terms, Tree
-from optirank.workflow.label_files import plain_record, predict_file
+from optirank.workflow.label_files import predict_file
 from optirank.workflow.options import PredictOptions
 
 MODELS = (
@@ -74,7 +75,7 @@ def expected(path: Path, model: Model, given: dict[str, Any]) -> Expected:
         notes=list(labels.notes),
         warnings=list(labels.warnings),
         probabilities=labels.probabilities,
-        record=plain_record(labels.record),
+        record=json.loads(json.dumps(labels.record, default=np.ndarray.tolist)),
         labels=labels,
     )
 

@@ -114,12 +114,15 @@ class Sums(PerSample):
     for.
     """
 
-    def of_block(self, block, rows):
+    def __init__(self, n_samples):
+        super().__init__(n_samples, lambda block: np.asarray(block.sum(axis=1)).ravel())
+
+    def add(self, block, rows):
         CALLS.append(rows)
         fault = FAULTS.get("at")
         if fault is not None and rows.start == fault:
             FAULTS["do"]()
-        return np.asarray(block.sum(axis=1)).ravel()
+        super().add(block, rows)
 
 
 def run(profiles, client, parts=None):

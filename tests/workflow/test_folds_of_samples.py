@@ -10,7 +10,7 @@ import pytest
 from example_model import LABEL, as_anndata, reference_set
 from optirank import save
 from optirank.io.objects import labelled_profiles
-from optirank.tuning.folds import donor_notes
+from optirank.workflow.preparation import donor_notes
 from optirank.workflow.train import TrainingOptions, train
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank.workflow.labels import label_notes, majority
+from optirank.workflow.labels import majority
+from optirank.workflow.preparation import label_notes
 
 WORDS = np.array(["a", "b", "c", "unassigned"], dtype=object)
 

@@ -107,7 +107,7 @@ def test_a_size_a_list_and_genes_in_and_out(cells):
     assert names[0] not in found.model.genes
     assert set(found.model.genes) <= set(names[:80])
     text = " ".join(found.notes)
-    assert "1 of 81 genes asked for are missing: NOWHERE" in text
+    assert "1 of the 81 genes of the list are not in" in text
     assert "1 gene excluded" in text
 
 

@@ -75,39 +75,105 @@ def leave_room_for_zero(values, indptr, groups, n_groups, zero_group):
 
 
 @jit
-def _sum_groups(row, n_groups, genes, a, h, lanes):
-    """``h_k`` = sum over group k of the weights ``a`` of ``genes``; three zeros follow
-    the last.
+def _values_in_order(ordered, a, base, sign, tie, out):
+    """Write ``f`` of a sample without ties at its genes, in the order of their values.
 
-    Genes left out have weight zero; if none is, ``genes`` is not read. Where genes
-    share groups, an addition waits for the one before it to be stored, so four sums
-    take turns (``lanes``).
+    Four at a time, to shorten the chain of sums.
     """
-    d = row.shape[0]
-    m = a.shape[0]
-    for k in range(n_groups, n_groups + 3):
-        h[k] = 0.0
-    if m == d and n_groups == d:  # no ties: a permutation, nothing to add up
-        for j in range(d):
-            h[row[j]] = a[j]
-        return
-    if 4 * n_groups > m:
-        for k in range(n_groups):
-            h[k] = 0.0
-        if m == d:
-            for j in range(d):
-                h[row[j]] += a[j]
-        else:
-            for p in range(m):
-                h[row[genes[p]]] += a[p]
-        return
-    for k in range(4 * n_groups):
-        lanes[k] = 0.0
-    for p in range(m):
-        gene = p if m == d else genes[p]
-        lanes[4 * row[gene] + p % 4] += a[p]
+    d = ordered.shape[0]
+    c = base
+    whole = d - d % 4
+    for k in range(0, whole, 4):
+        j0 = ordered[k]
+        j1 = ordered[k + 1]
+        j2 = ordered[k + 2]
+        j3 = ordered[k + 3]
+        h0 = sign * a[j0]
+        h1 = sign * a[j1]
+        h01 = h0 + h1
+        h2 = sign * a[j2]
+        h3 = sign * a[j3]
+        h012 = h01 + h2
+        out[j0] = c + tie * h0
+        out[j1] = c + (h0 + tie * h1)
+        out[j2] = c + (h01 + tie * h2)
+        out[j3] = c + (h012 + tie * h3)
+        c += h012 + h3
+    for k in range(whole, d):
+        j = ordered[k]
+        h = sign * a[j]
+        out[j] = c + tie * h
+        c += h
+
+
+@jit
+def _sum_up_to_groups(ordered, row, a, sums):
+    """``sums[k + 1]`` = the sum of ``a`` over the groups up to k, ``sums[0]`` being 0.
+
+    Each gene writes the sum so far to its group, so the last of a group stays: no
+    branch, and no addition that waits for the one before it to be stored.
+    """
+    d = ordered.shape[0]
+    c = 0.0
+    whole = d - d % 4
+    for k in range(0, whole, 4):
+        j0 = ordered[k]
+        j1 = ordered[k + 1]
+        j2 = ordered[k + 2]
+        j3 = ordered[k + 3]
+        h01 = a[j0] + a[j1]
+        h012 = h01 + a[j2]
+        sums[row[j0] + 1] = c + a[j0]
+        sums[row[j1] + 1] = c + h01
+        sums[row[j2] + 1] = c + h012
+        c += h012 + a[j3]
+        sums[row[j3] + 1] = c
+    for k in range(whole, d):
+        j = ordered[k]
+        c += a[j]
+        sums[row[j] + 1] = c
+
+
+@jit
+def _add_up_groups(row, n_groups, genes, a, sums):
+    """The same where few ``genes`` have a weight ``a``: only they are read."""
+    sums[: n_groups + 1] = 0.0
+    for p in range(genes.shape[0]):
+        sums[row[genes[p]] + 1] += a[genes[p]]
     for k in range(n_groups):
-        h[k] = (lanes[4 * k] + lanes[4 * k + 1]) + (lanes[4 * k + 2] + lanes[4 * k + 3])
+        sums[k + 1] += sums[k]
+
+
+@jit
+def dense_values(groups, ordered, n_groups, genes, a, base, sign, tie, columns, out):
+    """Write ``f`` at each gene's group into ``out``, for weights ``a``.
+
+    ``ordered`` has the genes of each sample in the order of their values. ``genes``
+    are those with a weight if they are few, else empty. ``out`` is n x d, or has the
+    columns of some genes if ``columns`` is not empty.
+    """
+    n, d = groups.shape
+    sums = np.zeros(d + 1)
+    f = np.empty(d, out.dtype)
+    some = columns.shape[0]
+    for i in range(n):
+        row = groups[i]
+        out_row = out[i]
+        if n_groups[i] == d and not some:
+            _values_in_order(ordered[i], a, base, sign, tie, out_row)
+            continue
+        if genes.shape[0]:
+            _add_up_groups(row, n_groups[i], genes, a, sums)
+        else:
+            _sum_up_to_groups(ordered[i], row, a, sums)
+        for k in range(n_groups[i]):
+            f[k] = base + sign * (sums[k] + tie * (sums[k + 1] - sums[k]))
+        if some:
+            for q in range(some):
+                out_row[q] = f[row[columns[q]]]
+        else:
+            for j in range(d):
+                out_row[j] = f[row[j]]
 
 
 @jit
@@ -129,30 +195,6 @@ def _values_of_groups(h, n_groups, base, sign, tie, f):
         f[k + 2] = base + sign * (c + (h01 + tie * h2))
         f[k + 3] = base + sign * (c + (h012 + tie * h3))
         c += h012 + h3
-
-
-@jit
-def dense_values(groups, n_groups, genes, a, base, sign, tie, columns, out):
-    """Write ``f`` at each gene's group into ``out``, for weights ``a`` of ``genes``.
-
-    ``out`` is n x d, or has the columns of some genes if ``columns`` is not empty.
-    """
-    n, d = groups.shape
-    h = np.zeros(d + 4)
-    lanes = np.empty(4 * d + 4)
-    f = np.empty(d + 4, out.dtype)
-    some = columns.shape[0]
-    for i in range(n):
-        row = groups[i]
-        _sum_groups(row, n_groups[i], genes, a, h, lanes)
-        _values_of_groups(h, n_groups[i], base, sign, tie, f)
-        out_row = out[i]
-        if some:
-            for q in range(some):
-                out_row[q] = f[row[columns[q]]]
-        else:
-            for j in range(d):
-                out_row[j] = f[row[j]]
 
 
 @jit

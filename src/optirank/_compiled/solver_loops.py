@@ -223,7 +223,8 @@ def apply_map(proximal, parameters, step, x):
     proximal(x, step, parameters)
 
 
-_ROWS = 512  # rows that go through both products of a step while they are in the cache
+# of the rows that go through both products of a step while they are in the cache
+_ENTRIES = 1 << 17
 
 
 @jit(fastmath=True)
@@ -318,8 +319,9 @@ def _scores_and_gradient(
     shift, total = _sums(mean, point)
     gradient[:] = 0.0
     constant = 0.0
-    for begin in range(0, n, _ROWS):
-        end = min(n, begin + _ROWS)
+    rows = max(16, _ENTRIES // x.shape[0])
+    for begin in range(0, n, rows):
+        end = min(n, begin + rows)
         _dot(matrix, begin, end, point, shift, total, z)
         for i in range(begin, end):
             z_ahead[i] = z[i] + momentum * (z[i] - z_before[i])

@@ -146,5 +146,10 @@ def ends_in_percent(share: float, low: float, high: float) -> tuple[str, str]:
 
 
 def with_interval(share: float, low: float, high: float) -> str:
-    """A share in percent with its interval, such as 91.3 (86-95)."""
-    return f"{in_percent(share)} ({'-'.join(ends_in_percent(share, low, high))})"
+    """A share in percent with its interval, such as 91.3 (86-95); a dash where there is
+    none.
+    """
+    text = in_percent(share)
+    if text == NO_NUMBER:
+        return text
+    return f"{text} ({'-'.join(ends_in_percent(share, low, high))})"

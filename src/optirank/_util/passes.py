@@ -13,6 +13,7 @@ attributes that differ from those of the empty one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -38,22 +39,21 @@ class Accumulator(Protocol):
 
 
 class PerSample:
-    """Gathers an array with one entry, or row, per sample."""
+    """Gathers what a function gives for the samples of a block: an array with one
+    entry, or row, per sample.
+    """
 
-    def __init__(self, n_samples: int) -> None:
+    def __init__(self, n_samples: int, of_block: Callable[[Any], NDArray]) -> None:
         self._n_samples = n_samples
+        self._of_block = of_block
         self._starts: list[int] = []
         self._parts: list[NDArray] = []
         self._whole: NDArray | None = None
 
-    def of_block(self, block: Any, rows: slice) -> NDArray:
-        """The entries of the samples of a block."""
-        raise NotImplementedError
-
     def add(self, block: Any, rows: slice) -> None:
         """Keep the entries of a block."""
         self._starts = [*self._starts, rows.start]
-        self._parts = [*self._parts, self.of_block(block, rows)]
+        self._parts = [*self._parts, self._of_block(block)]
 
     def merge(self, other: Self) -> None:
         """Put the entries of others where their samples are."""

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from optirank import __version__
 from optirank._util.interrupts import remember_interrupts
 from optirank.cli import (
@@ -19,8 +15,8 @@ from optirank.cli import (
     predict,
     train,
 )
-from optirank.cli.common import outlive_readers, set_up
-from optirank.cli.options import GroupedCommand, PlainGroup
+from optirank.cli.common import outlive_readers
+from optirank.cli.options import GroupedCommand, program
 
 _HELP = """Label expression profiles by the ranks of a small panel of genes.
 
@@ -50,46 +46,13 @@ More:
   optirank train --help                # the options of a command
 """
 
-app = typer.Typer(
-    cls=PlainGroup,
-    help=_HELP,
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = program("optirank", __version__, _HELP)
 for _command in (
     *(models.models, train.train, predict.predict, evaluate.evaluate),
     *(design.design, labels.labels, inspect.panel, inspect.inspect),
     *(export.export, demo.example, demo.demo),
 ):
     app.command(cls=GroupedCommand)(_command)
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"optirank {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print errors only.")
-    ] = False,
-) -> None:
-    """Read the options given before the command."""
-    set_up(debug=debug, quiet=quiet)
 
 
 def main() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from optirank._util.files import check_outputs
 from optirank.cli import options as opt
-from optirank.cli.common import echo, tidy
+from optirank.cli.common import echo
 from optirank.cli.options import OUTPUT, option
 
 
@@ -33,20 +33,20 @@ def example(
       optirank example pair
       optirank example pair --force
     """
-    with tidy():
-        from optirank.datasets.example import write_example
-        from optirank.workflow.cells import write_cells
+    from optirank.datasets.example import write_example
+    from optirank.workflow.cells import write_cells
 
-        if folder.is_dir():
-            paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
-            outputs = {f"the cells ({path.name})": path for path in paths}
-            check_outputs(outputs, (), force=force)
-        for path in write_example(folder, force=force):
-            echo(str(path))
-        echo(str(write_cells("pancreas-human", folder, "islets")))
+    if folder.is_dir():
+        paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
+        outputs = {f"the cells ({path.name})": path for path in paths}
+        check_outputs(outputs, (), force=force)
+    for path in write_example(folder, force=force):
+        echo(str(path))
+    echo(str(write_cells("pancreas-human", folder, "islets")))
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[
         Path, option("FOLDER", "Where to write the results.", OUTPUT, "--out", "-o")
     ] = Path("optirank-demo"),
@@ -62,44 +62,50 @@ def demo(
       optirank demo
       optirank demo -o results
     """
-    with tidy():
-        with_pages = all(find_spec(name) for name in ("jinja2", "matplotlib"))
-        for words in _demo_commands(out, with_pages):
-            echo(f"\n$ optirank {shlex.join(words)}")
-            _run(words)
-        if not with_pages:
-            echo("\nNo reports: they need pip install 'optirank[report]'")
+    with_pages = all(find_spec(name) for name in ("jinja2", "matplotlib"))
+    for words in _demo_commands(out, with_pages):
+        echo(f"\n$ optirank {shlex.join(words)}")
+        _run(words, context)
+    if not with_pages:
+        echo("\nNo reports: they need pip install 'optirank[report]'")
 
 
 def _demo_commands(out: Path, with_pages: bool) -> list[list[str]]:
     """The commands of the demonstration, in order."""
 
-    def outputs(name: str, page: str) -> list[str]:
-        report = ["--report", str(out / page)] if with_pages else []
-        return ["-o", str(out / name), *report, "--force"]
+    def page(name: str) -> list[str]:
+        return ["--report", str(out / name)] if with_pages else []
 
-    reference, query, model = (
-        str(out / name) for name in ("reference.h5ad", "query.h5ad", "model.optirank")
+    reference, query, model, labels = (
+        str(out / name)
+        for name in ("reference.h5ad", "query.h5ad", "model.optirank", "labels.csv")
     )
     label = ["--label", "cell_type"]
-    report = ["--report", str(out / "evaluation.html"), "--force"] if with_pages else []
-    return [
-        ["example", str(out), "--force"],
+    given = ["--model", model]
+    commands = [
+        ["example", str(out)],
         [
-            *("train", reference, *label, "--for", query),
-            *outputs("model.optirank", "training.html"),
+            "train",
+            reference,
+            *label,
+            "--for",
+            query,
+            "-o",
+            model,
+            *page("training.html"),
         ],
-        ["predict", query, "--model", model, *outputs("labels.csv", "labels.html")],
-        ["evaluate", query, "--model", model, *label, *report],
+        ["predict", query, *given, "-o", labels, *page("labels.html")],
+        ["evaluate", query, *given, *label, *page("evaluation.html")],
     ]
+    return [[*words, "--force"] for words in commands]
 
 
-def _run(words: list[str]) -> None:
+def _run(words: list[str], context: typer.Context) -> None:
     """Run a command of this program; its exit code, where it fails, is ours."""
-    from optirank.cli.app import app
-
+    program: Any = context.find_root().command
     name, *arguments = words
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-    code = command.main(arguments, prog_name=name, standalone_mode=False)
+    code = program.commands[name].main(
+        arguments, prog_name=name, standalone_mode=False, parent=context.parent
+    )
     if code:
         raise typer.Exit(code)

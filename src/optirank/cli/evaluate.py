@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from optirank._util.files import replacing, write_text
-from optirank._util.flags import among
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
-from optirank.cli.common import (
-    STDOUT,
-    check_page,
-    claimed_outputs,
-    echo,
-    end_strictly,
-    file_or_stdout,
-    remedies_for_missing_genes,
-    renamed,
-    show_notes,
-    show_performance,
-    show_table,
-    tidy,
-    write_page,
-)
-from optirank.cli.options import OUTPUT, option
-from optirank.io.options import ReadOptions
-from optirank.workflow.options import PredictOptions
+from optirank.cli.common import echo
+from optirank.cli.options import option
+from optirank.cli.outputs import STDOUT, end_strictly, outputs, show_notes, write_page
+from optirank.cli.remedies import remedies_for_missing_genes
+from optirank.cli.tables import show_performance, show_table
 
 if TYPE_CHECKING:
     from optirank.workflow.evaluate import Evaluation
@@ -41,7 +26,7 @@ _OUT = (
 )
 
 
-@opt.with_options(PredictOptions, ReadOptions, without=["clusters", "levels"])
+@opt.with_options(opt.labelling, opt.reading, without=["clusters", "levels"])
 def evaluate(
     context: typer.Context,
     query: opt.File,
@@ -65,7 +50,7 @@ def evaluate(
             None,
         ),
     ] = None,
-    out: Annotated[Path | None, option("FILE", _OUT, OUTPUT, "--out", "-o")] = None,
+    out: Annotated[Path | None, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = None,
     report: opt.Report = None,
     dated: opt.Dated = False,
     dask: opt.Dask = None,
@@ -87,27 +72,27 @@ def evaluate(
       optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=t cell'
       optirank evaluate x.h5ad -m m.optirank --label type -o figures.json
     """
-    given = context.params
-    inputs = [query, model, given["samples"], given["homologs"]]
-    outputs = {"the tables": out, "the report": report}
-    with tidy(), claimed_outputs(outputs, inputs, force):
-        from optirank.io.cluster import cluster_at
-        from optirank.io.reading import open_file
-        from optirank.model import load
-        from optirank.workflow.evaluate import evaluate_profiles
+    from optirank.io.cluster import cluster_at
+    from optirank.io.reading import open_file
+    from optirank.model import load
+    from optirank.workflow.evaluate import evaluate_profiles
+    from optirank.workflow.options import PredictOptions
 
-        check_page(report, dated)
-        _check_format(out)
+    given = opt.given_options(context)
+    with outputs(context, {"the tables": out}) as target:
+        if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):
+            raise ValueError(
+                f"{out}: the tables are written as .csv (that of the classes) or .json "
+                "(all): use such a name"
+            )
         shares = _shares(prevalence)
-        names = renamed(mapping)
+        names = opt.renamed(mapping or ())
         fitted = load(model)
+        reading = opt.reading_options(given)
         with (
             remedies_for_missing_genes(context, fitted, query),
             open_file(
-                query,
-                label=label,
-                known_genes=fitted.path_genes,
-                **opt.reading_options(context),
+                query, label=label, known_genes=fitted.path_genes, **reading
             ) as opened,
             cluster_at(dask) as cluster,
             progress_bar("predicting", lines=True) as bar,
@@ -116,23 +101,19 @@ def evaluate(
                 opened,
                 fitted,
                 label,
-                among(PredictOptions, given),
+                opt.among(PredictOptions, given),
                 mapping=names,
                 prevalence=shares,
                 progress=bar.update,
                 cluster=cluster,
             )
-        with ExitStack() as stack:
-            target = None
-            if out is not None:
-                target = stack.enter_context(file_or_stdout(out, ".csv"))
-            show_notes(evaluation)
-            _show_performance(evaluation, label)
-            _show_levels(evaluation)
-            if target is not None:
-                _write_tables(evaluation, target)
-                echo(f"Tables: {out}")
-            write_page(evaluation, report, dated)
+        show_notes(evaluation)
+        _show_performance(evaluation, label)
+        _show_levels(evaluation)
+        if target is not None:
+            _write_tables(evaluation, target)
+            echo(f"Tables: {out}")
+        write_page(evaluation, context)
     end_strictly(evaluation.labels, strict=given["strict"])
 
 
@@ -177,15 +158,6 @@ def _show_levels(evaluation: Evaluation) -> None:
     ]
     header = ("level", "samples", "share", "right", "right but coarse", "wrong")
     show_table("Labels given, by level of the tree", header, rows)
-
-
-def _check_format(out: Path | None) -> None:
-    """Refuse, before any work, a format that tables cannot be written in."""
-    if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):
-        raise ValueError(
-            f"{out}: the tables are written as .csv (that of the classes) or .json "
-            "(all): use such a name"
-        )
 
 
 def _write_tables(evaluation: Evaluation, path: Path) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from optirank.cli import options as opt
-from optirank.cli.common import claimed_outputs, echo, tidy
+from optirank.cli.common import echo
 from optirank.cli.options import option
+from optirank.cli.outputs import outputs
 
 
 def export(
+    context: typer.Context,
     model: opt.ModelFile,
     out: Annotated[
         Path, option("PAGE.html", "The page to write.", opt.OUTPUT, "--out", "-o")
@@ -38,13 +42,10 @@ def export(
       optirank export blood-human -o blood.html
       optirank export model.optirank --h5ad -o model.html
     """
-    with tidy():
-        from optirank.web import write_page
+    from optirank.web import write_page
 
-        with claimed_outputs({"the page": out}, [model], force):
-            if out.suffix.lower() not in (".html", ".htm"):
-                raise ValueError(f"{out}: a page is written as .html: use such a name")
-            write_page(model, out, h5ad=h5ad, overwrite=True)
-        echo(
-            f"{out}: a page of {out.stat().st_size / 1e3:.0f} kB; open it in a browser"
-        )
+    with outputs(context, {"the page": out}):
+        if out.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"{out}: a page is written as .html: use such a name")
+        write_page(model, out, h5ad=h5ad, overwrite=True)
+    echo(f"{out}: a page of {out.stat().st_size / 1e3:.0f} kB; open it in a browser")

@@ -4,7 +4,6 @@ its genes.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import textwrap
 from pathlib import Path
@@ -12,20 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank._util.flags import among
 from optirank.cli import options as opt
-from optirank.cli.common import (
-    STDOUT,
-    claimed_outputs,
-    echo,
-    file_or_stdout,
-    show_notes,
-    show_table,
-    tidy,
-)
+from optirank.cli.common import echo
 from optirank.cli.options import option
-from optirank.io.options import ReadOptions
-from optirank.workflow.options import PredictOptions
+from optirank.cli.outputs import STDOUT, outputs, show_notes
+from optirank.cli.tables import show_sizes, show_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +29,7 @@ _PANEL_OUT = (
 )
 
 
-@opt.with_options(PredictOptions, ReadOptions, without=["clusters"])
+@opt.with_options(opt.labelling, opt.reading, without=["clusters"])
 def inspect(
     context: typer.Context,
     model: opt.ModelFile,
@@ -68,29 +58,30 @@ def inspect(
       optirank inspect model.optirank query.h5ad --explain cell_17
       optirank inspect model.optirank query.h5ad --explain cell_17 --class "t cell"
     """
-    with tidy():
-        from optirank.model import load
-        from optirank.model.catalogue import find_model
+    from optirank.model import load
+    from optirank.model.catalogue import find_model
+    from optirank.workflow.options import PredictOptions
 
-        if (file is None) != (explain is None):
-            raise ValueError(
-                "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
-            )
-        if file is not None:
-            from optirank.workflow.label_files import explain_sample
-
-            labels = explain_sample(
-                file,
-                load(model),
-                str(explain),
-                among(PredictOptions, context.params),
-                **opt.reading_options(context),
-            )
-            show_notes(labels)
-            assert labels.explanation is not None
-            _show_explanation(labels.explanation, label)
-            return
+    if (file is None) != (explain is None):
+        raise ValueError(
+            "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
+        )
+    if file is None:
         show_card(find_model(model))
+        return
+    from optirank.workflow.label_files import explain_sample
+
+    given = opt.given_options(context)
+    labels = explain_sample(
+        file,
+        load(model),
+        str(explain),
+        opt.among(PredictOptions, given),
+        **opt.reading_options(given),
+    )
+    show_notes(labels)
+    assert labels.explanation is not None
+    _show_explanation(labels.explanation, label)
 
 
 def show_card(path: Path) -> None:
@@ -101,18 +92,21 @@ def show_card(path: Path) -> None:
     fitted = load(path.absolute())  # not a name again
     width = max(60, shutil.get_terminal_size().columns)
     for name, text in model_card(fitted, path):
-        look = {
-            "width": width,
-            "subsequent_indent": " " * 18,
-            "break_long_words": False,
-        }
-        echo(textwrap.fill(f"{name + ':':<18}{text}", **look, break_on_hyphens=False))
+        lines = textwrap.fill(
+            f"{name + ':':<18}{text}",
+            width,
+            subsequent_indent=" " * 18,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        echo(lines)
     for title, table in card_tables(fitted).items():
         show_table(title, list(table), zip(*table.values(), strict=True))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
 
 
 def _show_explanation(explanation: Explanation, label: str | None) -> None:
+    """Print the scores, what each gene contributes, and the votes that count most."""
     withheld = explanation.withheld_because
     echo(
         f"{explanation.sample}: {explanation.label}, confidence "
@@ -122,42 +116,42 @@ def _show_explanation(explanation: Explanation, label: str | None) -> None:
     rows = [(name, f"{score:+.3f}", f"{share:.3f}") for name, score, share in scores]
     show_table("Scores", ("class", "score", "probability"), rows)
     name, contributions = explanation.of_class(label)
-    _show_contributions(name, contributions)
+    columns = ("gene", "value", "rank", "weight", "contribution", "speaks")
+    show_table(f"The score of {name}", columns, _contribution_rows(contributions))
     pairs = explanation.pairs.get(name)
     if pairs is not None and len(pairs):
         rows = [
-            (f"{higher} > {lower}", f"{vote:+.4f}", speaks)
-            for higher, lower, vote, speaks in zip(
-                pairs["higher"],
-                pairs["lower"],
-                pairs["vote"],
-                pairs["speaks_for"],
-                strict=True,
+            (
+                f"{row['higher']} > {row['lower']}",
+                f"{row['vote']:+.4f}",
+                row["speaks_for"],
             )
+            for row in pairs.to_dict("records")
         ]
         title = f"The pairs of genes that count most for {name}"
         show_table(title, ("gene", "vote", "speaks"), rows)
 
 
-def _show_contributions(name: str, contributions: pd.DataFrame) -> None:
+def _contribution_rows(contributions: pd.DataFrame) -> list[tuple[str, ...]]:
+    """What the genes contribute that count most, and all others together."""
     rows = []
     for row in contributions.head(_SHOWN).to_dict("records"):
-        cells = ["", "", ""]
+        value = rank = weight = ""
         if row["weight"] == row["weight"]:  # the intercept has none
+            weight = f"{row['weight']:+.3g}"
             value = "missing" if row["missing"] else f"{row['value']:g}"
             rank = "" if row["missing"] else f"{row['rank']:+.3f}"
-            cells = [value, rank, f"{row['weight']:+.3g}"]
         amount = f"{row['contribution']:+.4f}"
-        rows.append((row["gene"], *cells, amount, row["speaks_for"]))
+        rows.append((row["gene"], value, rank, weight, amount, row["speaks_for"]))
     rest = contributions.iloc[_SHOWN:]
     if len(rest):
         total = f"{rest['contribution'].sum():+.4f}"
         rows.append((f"{len(rest)} more", "", "", "", total, ""))
-    columns = ("gene", "value", "rank", "weight", "contribution", "speaks")
-    show_table(f"The score of {name}", columns, rows)
+    return rows
 
 
 def panel(
+    context: typer.Context,
     model: opt.ModelFile,
     genes: Annotated[
         int | None, option("N", "Take the panel of N genes.", None, min=2)
@@ -180,13 +174,14 @@ def panel(
       optirank panel model.optirank --genes 30 -o small.optirank
       optirank panel model.optirank -o genes.csv
     """
-    with tidy(), claimed_outputs({"the panel": out}, [model], force):
-        from optirank.cli.train import show_sizes
-        from optirank.model import load
-        from optirank.workflow.cards import size_table
+    from optirank.model import load
+    from optirank.workflow.cards import size_table
 
-        suffix = "" if out is None or out == STDOUT else out.suffix.lower()
-        if out not in (None, STDOUT) and suffix not in (".csv", ".optirank"):
+    with outputs(context, {"the panel": out}) as target:
+        if out not in (None, STDOUT) and out.suffix.lower() not in (
+            ".csv",
+            ".optirank",
+        ):
             raise ValueError(
                 f"{out}: a panel is written as .csv (genes and weights) or .optirank "
                 "(a model): use such a name"
@@ -194,32 +189,29 @@ def panel(
         fitted = load(model)
         if genes is not None:
             fitted = fitted.smaller(genes)
-        with contextlib.ExitStack() as stack:
-            target = None
-            if out is not None:
-                target = stack.enter_context(file_or_stdout(out, ".csv"))
-            _show_genes(fitted.table())
-            show_sizes(size_table(fitted))
-            if target is not None:
-                _write_panel(fitted, target)
-                kind = "a model of " if suffix == ".optirank" else ""
-                echo(f"{out}: {kind}{fitted.n_genes} genes")
+        _show_genes(fitted.table())
+        show_sizes(size_table(fitted))
+        if target is not None:
+            kind = _write_panel(fitted, target)
+            echo(f"{out}: {kind} {fitted.n_genes} genes")
 
 
-def _write_panel(fitted: Model, target: Path) -> None:
+def _write_panel(fitted: Model, target: Path) -> str:
     """Write a model, or a table of its genes and weights, as the name says."""
     from optirank import save
     from optirank._util.files import replacing
 
     if target.suffix.lower() == ".optirank":
         save(fitted, target, overwrite=True)
-        return
+        return "a model of"
     table = fitted.export() if fitted.votes else fitted.table()
     with replacing(target) as temporary:
         table.to_csv(temporary, index=False)
+    return "a table of"
 
 
 def _show_genes(table: pd.DataFrame) -> None:
+    """Print the genes of largest weight, and for which class they count."""
     weights = table.filter(regex="^weight_")
     names = [name.removeprefix("weight_") for name in weights.columns]
     shown = [name for name in ("gene", "role") if name in table]

@@ -9,16 +9,10 @@ import typer
 
 from optirank._util.names import counted, some
 from optirank.cli import options as opt
-from optirank.cli.common import (
-    claimed_outputs,
-    echo,
-    file_or_stdout,
-    in_flags,
-    show_table,
-    tidy,
-)
-from optirank.cli.options import OUTPUT, option
-from optirank.io.options import ReadOptions
+from optirank.cli.common import echo, tell
+from optirank.cli.options import option
+from optirank.cli.outputs import outputs
+from optirank.cli.tables import show_table
 
 if TYPE_CHECKING:
     from optirank.workflow.sources import LabelSets
@@ -27,15 +21,17 @@ _OUT = "Write the labels with their terms (.csv; - for stdout), to correct."
 _ONTOLOGY = "A table that this command wrote, with your corrections."
 
 
-@opt.with_options(ReadOptions)
+@opt.with_options(opt.reading)
 def labels(
     context: typer.Context,
     files: opt.Files,
-    label: Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")],
+    label: opt.Label,
     ontology: Annotated[
         Path | None, option("FILE", _ONTOLOGY, None, "--ontology")
     ] = None,
-    out: Annotated[Path | None, option("TABLE", _OUT, OUTPUT, "--out", "-o")] = None,
+    out: Annotated[
+        Path | None, option("TABLE", _OUT, opt.OUTPUT, "--out", "-o")
+    ] = None,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
@@ -53,12 +49,11 @@ def labels(
       optirank labels a.h5ad b.h5ad --label cell_type -o terms.csv
       optirank labels a.h5ad b.h5ad --label cell_type --ontology terms.csv
     """
-    reading = opt.reading_options(context)
-    inputs = [*files, ontology, reading.get("samples")]
-    with tidy(), claimed_outputs({"the table": out}, inputs, force):
-        from optirank.ontology import cell_ontology, read_terms, write_terms
-        from optirank.workflow.sources import LabelSets, labels_of_files
+    from optirank.ontology import cell_ontology, read_terms, write_terms
+    from optirank.workflow.sources import LabelSets, labels_of_files
 
+    reading = opt.reading_options(opt.given_options(context))
+    with outputs(context, {"the table": out}) as target:
         known = cell_ontology()
         ids = None if ontology is None else read_terms(ontology, known)
         sets = LabelSets(labels_of_files(files, label, **reading), known, ids)
@@ -66,8 +61,8 @@ def labels(
             raise ValueError(f"no sample has a label in the column {label!r}")
         _show_sets(sets)
         for note in sets.notes():
-            echo(f"note: {in_flags(note)}", err=True)
-        if ids is not None and (strange := sorted(set(ids) - set(sets.names))):
+            tell(f"note: {note}", err=True)
+        if strange := sorted(set(ids or ()) - set(sets.names)):
             echo(
                 f"note: {ontology} has labels that no set has: {some(strange)}",
                 err=True,
@@ -75,13 +70,10 @@ def labels(
         n_found = sum(bool(term.id) for term in sets.terms)
         of_all = counted(len(sets.terms), "label has", "labels have")
         echo(f"{n_found} of {of_all} a term of the Cell Ontology {known.version}")
-        if out is not None:
-            with file_or_stdout(out, ".csv") as target:
-                counts = sets.counts.sum(axis=1)
-                write_terms(
-                    target, sets.terms, dict(zip(sets.names, counts, strict=True))
-                )
-                echo(f"{out}: correct the ids, and give it back with --ontology")
+        if target is not None:
+            counts = sets.counts.sum(axis=1)
+            write_terms(target, sets.terms, dict(zip(sets.names, counts, strict=True)))
+            echo(f"{out}: correct the ids, and give it back with --ontology")
 
 
 def _show_sets(sets: LabelSets) -> None:

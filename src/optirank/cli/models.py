@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import echo, show_table, tidy
+from optirank.cli.common import echo
+from optirank.cli.tables import show_table
 
 if TYPE_CHECKING:
     from optirank.model import Model
@@ -31,37 +32,32 @@ def models(
       optirank models pancreas-human
       optirank predict query.h5ad --model pancreas-human --report labels.html
     """
-    with tidy():
-        from optirank.cli.inspect import show_card
-        from optirank.model import load
-        from optirank.model.catalogue import find_model, known_models
+    from optirank.cli.inspect import show_card
+    from optirank.model import load
+    from optirank.model.catalogue import find_model, known_models
 
-        if name is not None:
-            show_card(find_model(name))
-            return
-        rows = []
-        damaged = []
-        for known, path in known_models().items():
-            try:
-                model = load(path.absolute())
-            except ValueError as error:  # one damaged file does not hide the others
-                damaged.append(f"{path} is left out: {error}")
-                continue
-            rows.append(_row(known, model))
-        columns = ("name", "tissue", "labels", "genes", "samples", "accuracy")
-        show_table("Models", columns, rows, whole=("name", "tissue"))
-        echo("samples: those it was trained on")
-        echo(
-            "accuracy: balanced, in %, mean (lowest) over other data sets, or over "
-            "sources\n"
-            "left out of training"
-        )
-        echo(
-            "optirank models NAME shows a card; predict FILE --model NAME labels "
-            "samples"
-        )
-        for text in damaged:
-            echo(f"note: {text}", err=True)
+    if name is not None:
+        show_card(find_model(name))
+        return
+    rows = []
+    damaged = []
+    for known, path in known_models().items():
+        try:
+            model = load(path.absolute())
+        except ValueError as error:  # one damaged file does not hide the others
+            damaged.append(f"{path} is left out: {error}")
+            continue
+        rows.append(_row(known, model))
+    columns = ("name", "tissue", "labels", "genes", "samples", "accuracy")
+    show_table("Models", columns, rows, whole=("name", "tissue"))
+    echo(
+        "samples: those it was trained on\n"
+        "accuracy: balanced, in %, mean (lowest) over other data sets, or over "
+        "sources\nleft out of training\n"
+        "optirank models NAME shows a card; predict FILE --model NAME labels samples"
+    )
+    for text in damaged:
+        echo(f"note: {text}", err=True)
 
 
 def _row(name: str, model: Model) -> tuple[str, ...]:
@@ -71,12 +67,11 @@ def _row(name: str, model: Model) -> tuple[str, ...]:
 
     card = model.card
     mean, lowest, n_sets = judged_accuracy(card)
-    accuracy = f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else ""
     return (
         name,
         f"{card.species} {card.tissue}".strip(),
         some(model.classes, 20),
         str(model.n_genes),
         str(card.n_samples or ""),
-        accuracy,
+        f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else "",
     )

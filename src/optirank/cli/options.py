@@ -1,33 +1,35 @@
-"""Options that several commands share, and help with options in groups."""
+"""Options that several commands share, what was given of them, and help with options
+in groups.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import MISSING
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from optirank._util.flags import Flag, FlaggedField, flagged_fields
-from optirank.cli.common import listed, use_flags
-from optirank.io.options import ReadOptions
+from optirank.cli.common import tidy
 
 F = TypeVar("F", bound=Callable[..., None])
+Options = TypeVar("Options")
+GENES = "Options for the genes"
+CARD = "Options for the model's card"
 OUTPUT = "Options for output"
-_alone: dict[str, Flag] = {}  # options that may stand without a value, by name
+_NAMES = "Options for genes with other names"
+_READING = "Options for reading"
 
 
 def _with_values(words: Sequence[str]) -> list[str]:
-    """The words of a command line, options that stand alone with what they mean."""
+    """The words of a command line, where ``--adapt`` may stand alone."""
     spelled: list[str] = []
     for word, following in zip(words, [*words[1:], ""], strict=False):  # no words: none
-        flag = _alone.get(word)
-        if flag is not None and following not in flag.choices:
-            word = f"{word}={flag.alone}"
+        if word == "--adapt" and following not in ("always", "auto"):
+            word = "--adapt=always"
         spelled.append(word)
     return spelled
 
@@ -51,7 +53,7 @@ class _PlainHelp:
 
 
 class GroupedCommand(_PlainHelp, TyperCommand):
-    """A command whose help has options under headings."""
+    """A command with help under headings, and errors in one line."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments by their names."""
@@ -70,15 +72,9 @@ class GroupedCommand(_PlainHelp, TyperCommand):
         return super().parse_args(ctx, _with_values(args))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; messages name its options."""
-        use_flags(
-            {
-                str(parameter.name): parameter.opts[0]
-                for parameter in self.params
-                if parameter.param_type_name == "option"
-            }
-        )
-        return super().invoke(ctx)
+        """Run the command."""
+        with tidy(ctx):
+            return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options by the heading they were given."""
@@ -103,6 +99,42 @@ class PlainGroup(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 
+def program(name: str, version: str, help: str) -> typer.Typer:
+    """A program without commands yet: its help, and the options before a command."""
+    app = typer.Typer(
+        cls=PlainGroup,
+        help=help,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{name} {version}")
+            raise typer.Exit
+
+    of_version = typer.Option(
+        False,
+        "--version",
+        callback=show_version,
+        is_eager=True,
+        help="Show the version.",
+    )
+    of_debug = typer.Option(False, "--debug", help="Show the traceback of an error.")
+    of_quiet = typer.Option(False, "--quiet", "-q", help="Print errors only.")
+
+    @app.callback()
+    def options(
+        version: bool = of_version, debug: bool = of_debug, quiet: bool = of_quiet
+    ) -> None:
+        """Read the options given before the command."""
+
+    return app
+
+
 def option(
     metavar: str | None, help: str, panel: str | None, *names: str, **settings: Any
 ) -> Any:
@@ -112,11 +144,6 @@ def option(
     return typer.Option(
         *names, metavar=metavar, help=help, rich_help_panel=panel, **settings
     )
-
-
-def one_of(*words: str) -> Any:
-    """The type of an option that is one of some words."""
-    return StrEnum("Words", {word: word for word in words})
 
 
 _FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
@@ -137,6 +164,7 @@ Queries = Annotated[
 _MODEL = "A model file, or the name of a model (optirank models)."
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
 Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
+Label = Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")]
 Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
 ]
@@ -149,87 +177,282 @@ Force = Annotated[
     bool,
     option(None, "Replace existing outputs (never inputs).", OUTPUT, "--force", "-f"),
 ]
-_DATA = "Folder of .h5ad files; default: OPTIRANK_DATA, else the cache."
-Data = Annotated[Path | None, option("FOLDER", _DATA, None, "--data")]
-ResultsFolder = Annotated[
-    Path, option("FOLDER", "Results; a rerun resumes there.", OUTPUT, "--out", "-o")
+
+# Of a training and of a design alike
+Batch = Annotated[
+    str | None,
+    option("COLUMN", "Source (data set, donor); each is held out in turn.", None),
 ]
-Device = Annotated[
-    one_of("cpu", "cuda"),
-    option("cpu|cuda", "Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).", None),
-]
-Processes = Annotated[
+Threads = Annotated[
     int | None,
-    option("N", "Processes; default: all processors.", None, "--jobs", "-j", min=1),
+    option("N", "Threads; default: all processors.", None, "--jobs", "-j", min=1),
+]
+Include = Annotated[
+    list[str] | None,
+    option(
+        "GENES", "Genes that must be in the panel: names, patterns or a file.", GENES
+    ),
+]
+Name = Annotated[str | None, option("TEXT", "Name of the model.", CARD)]
+Description = Annotated[
+    str | None,
+    option("TEXT", "Its intended use, kept in the model.", CARD, "--describe"),
 ]
 
 
-def with_options(*classes: type, without: Sequence[str] = ()) -> Callable[[F], F]:
-    """Give a command the options that dataclasses declare (`Flag`), in place of
-    **options.
+def labelling(
+    *,
+    clusters: Annotated[
+        str | None,
+        option("COLUMN", "Clusters: each also gets its majority label.", None),
+    ] = None,
+    adapt: Annotated[
+        str | None,
+        option(
+            "[auto]",
+            "Learn from the query; labels then depend on its other samples. With auto, "
+            "only where the agreement of other genes says that it helps.",
+            None,
+        ),
+    ] = None,
+    strict: Annotated[
+        bool,
+        option(
+            None,
+            "Withhold all labels, and end with an error, where an alarm says that they "
+            "may all be wrong.",
+            None,
+            "--strict",
+        ),
+    ] = False,
+    target_error: Annotated[
+        float | None,
+        option(
+            "SHARE",
+            "Withhold labels so that at most this share of those given is wrong, "
+            "judged by held-out samples (with 80 % confidence) and by the query's own "
+            "confidences; default: as the model was trained; 1 withholds none.",
+            None,
+            min=0.0,
+            max=1.0,
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        option(
+            "SHARE", "Withhold labels of a lower confidence.", None, min=0.0, max=1.0
+        ),
+    ] = None,
+    sensitivity: Annotated[
+        str | None,
+        option(
+            "CLASS=SHARE",
+            "Of two classes, find this one with this sensitivity, such as 'er "
+            "positive=0.95', by the model's held-out samples.",
+            None,
+        ),
+    ] = None,
+    unknown_rate: Annotated[
+        float | None,
+        option(
+            "SHARE",
+            "Withhold labels of samples that look like no class; the share of held-out "
+            "samples that may lose their label, such as 0.01.",
+            None,
+            min=0.0,
+            max=1.0,
+        ),
+    ] = None,
+    levels: Annotated[
+        bool,
+        option(
+            None,
+            "Write one column per level of the model's tree of labels.",
+            None,
+            "--levels",
+        ),
+    ] = False,
+    drop_classes: Annotated[
+        bool,
+        option(
+            None,
+            "Leave out classes that cannot be told because their genes are missing.",
+            _NAMES,
+            "--drop-classes",
+        ),
+    ] = False,
+    homologs: Annotated[
+        str | None,
+        option(
+            "mouse|case|FILE",
+            "Genes of another species: a table of two columns, or case (names that "
+            "differ only in case are the same gene); mouse and human names are "
+            "recognised.",
+            _NAMES,
+        ),
+    ] = None,
+) -> None:
+    """The options of every command that labels samples."""
 
-    ``without`` names fields that this command does not have.
+
+def reading(
+    *,
+    format: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "Format of the file, where its name does not tell: h5ad, zarr, 10x_h5, "
+            "10x_mtx, loom, table or parquet.",
+            _READING,
+        ),
+    ] = None,
+    layer: Annotated[
+        str | None,
+        option("NAME", "Layer of an AnnData or .loom file instead of X.", _READING),
+    ] = None,
+    use_raw: Annotated[
+        bool,
+        option(
+            None, "Read raw of an AnnData file instead of X.", _READING, "--use-raw"
+        ),
+    ] = False,
+    table: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "Table of a SpatialData folder, or modality of a .h5mu file.",
+            _READING,
+        ),
+    ] = None,
+    gene_column: Annotated[
+        str | None, option("COLUMN", "Gene names, instead of the index.", _READING)
+    ] = None,
+    genes_in: Annotated[
+        str | None,
+        option("rows|columns", "For tables: where the genes are.", _READING),
+    ] = None,
+    annotations: Annotated[
+        str | None,
+        option(
+            "COLUMNS",
+            "Columns of a table that are not genes, comma-separated.",
+            _READING,
+        ),
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Table with columns for the samples: labels, clusters, sources.",
+            _READING,
+        ),
+    ] = None,
+    drop_missing: Annotated[
+        bool,
+        option(
+            None,
+            "Leave out genes of a table with missing values.",
+            _READING,
+            "--drop-missing-genes",
+        ),
+    ] = False,
+    any_scale: Annotated[
+        bool,
+        option(
+            None,
+            "All columns of a table are genes, also those that look like clinical data "
+            "(age, months, IHC %).",
+            _READING,
+            "--all-genes",
+        ),
+    ] = False,
+    invert: Annotated[
+        bool,
+        option(
+            None,
+            "Of the values of a table, less is more, such as Ct of qPCR.",
+            _READING,
+            "--invert",
+        ),
+    ] = False,
+) -> None:
+    """The options of every command that reads profiles."""
+
+
+def with_options(
+    *groups: Callable[..., None], without: Sequence[str] = ()
+) -> Callable[[F], F]:
+    """Give a command the options of groups such as `reading`, in place of
+    ``**options``, save those named in ``without``.
     """
 
     def decorate(command: F) -> F:
         signature = inspect.signature(command, eval_str=True)
-        own = [
+        parameters = [
             parameter
-            for parameter in signature.parameters.values()
+            for function in (command, *groups)
+            for parameter in inspect.signature(
+                function, eval_str=True
+            ).parameters.values()
             if parameter.kind is not parameter.VAR_KEYWORD
+            and parameter.name not in without
         ]
-        declared = [
-            _parameter(option)
-            for options in classes
-            for option in flagged_fields(options)
-            if option.name not in without
-        ]
-        merged = signature.replace(parameters=[*own, *declared])
-        command.__signature__ = merged  # type: ignore[attr-defined]
+        command.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=parameters
+        )
         return command
 
     return decorate
 
 
-def _parameter(option_field: FlaggedField) -> inspect.Parameter:
-    """A field of a dataclass of options as a parameter that Typer understands."""
-    flag = option_field.flag
-    settings: dict[str, Any] = {}
-    if flag.lowest is not None:
-        settings["min"] = flag.lowest
-    if flag.highest is not None:
-        settings["max"] = flag.highest
-    if flag.alone is not None:
-        _alone[option_field.spelled] = flag
-    typed = option_field.type
-    default = option_field.default
-    if flag.choices:
-        typed = one_of(*flag.choices) | None
-    typer_option = option(
-        flag.metavar,
-        flag.help,
-        flag.heading,
-        option_field.spelled,
-        *flag.names[1:],
-        **settings,
-    )
-    return inspect.Parameter(
-        option_field.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if default is MISSING else default,
-        annotation=Annotated[typed, typer_option],
-    )
+def given_options(context: typer.Context) -> dict[str, Any]:
+    """What was given to a command, by parameter; what was not has no entry."""
+    return {name: value for name, value in context.params.items() if value is not None}
 
 
-def reading_options(context: typer.Context) -> dict[str, Any]:
-    """The options of reading as `optirank.datasets.open_expression` takes them."""
-    given = context.params
-    values = {
-        option.name: given[option.name]
-        for option in flagged_fields(ReadOptions)
-        if option.name in given
+def among(options: type[Options], given: Mapping[str, Any]) -> Options:
+    """A dataclass of options of the product, filled with those that were given."""
+    names = [field.name for field in fields(options)]  # type: ignore[arg-type]
+    return options(**{name: given[name] for name in names if name in given})
+
+
+def reading_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options that were given that `optirank.datasets.open_expression` takes."""
+    names = inspect.signature(reading).parameters
+    return {
+        name: listed(given[name]) if name == "annotations" else given[name]
+        for name in names
+        if name in given
     }
-    values["annotations"] = listed(values.get("annotations"))
-    if values.get("genes_in") is not None:
-        values["genes_in"] = str(values["genes_in"])
+
+
+def listed(text: str | None) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def renamed(items: Sequence[str]) -> dict[str, str]:
+    """Names of labels from ``THEIRS=OURS``."""
+    names = {}
+    for item in items:
+        theirs, _, ours = item.partition("=")
+        if not theirs or not ours:
+            raise ValueError(
+                f"--map {item!r}: write 'THEIRS=OURS', such as 'cd4 t=t cell'"
+            )
+        names[theirs] = ours
+    return names
+
+
+def genes_asked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given to a training or a design: genes by name, from the files that list
+    them, and the threads.
+    """
+    from optirank.workflow.sources import gene_names_in
+
+    values = {"n_jobs": -1} | dict(given)
+    for name in ("include", "exclude", "gene_list"):
+        if given.get(name):
+            items = given[name] if isinstance(given[name], list) else [given[name]]
+            values[name] = gene_names_in([str(item) for item in items])
     return values

@@ -7,26 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank._util.flags import among
 from optirank._util.names import counted
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
-from optirank.cli.common import (
-    STDOUT,
-    check_page,
-    claimed_outputs,
-    echo,
-    end_strictly,
-    file_or_stdout,
-    remedies_for_missing_genes,
-    show_notes,
-    show_table,
-    tidy,
-    write_page,
-)
+from optirank.cli.common import echo
 from optirank.cli.options import option
-from optirank.io.options import ReadOptions
-from optirank.workflow.options import PredictOptions
+from optirank.cli.outputs import STDOUT, end_strictly, outputs, show_notes, write_page
+from optirank.cli.remedies import remedies_for_missing_genes
+from optirank.cli.tables import show_table
 
 if TYPE_CHECKING:
     from optirank.workflow.labels import Labels
@@ -37,7 +25,7 @@ _OUT = (
 )
 
 
-@opt.with_options(PredictOptions, ReadOptions)
+@opt.with_options(opt.labelling, opt.reading)
 def predict(
     context: typer.Context,
     query: opt.Queries,
@@ -82,50 +70,41 @@ def predict(
       optirank predict atlas.zarr -m m.optirank -o x.parquet --dask tcp://host:8786
       optirank predict x.csv -m m.optirank --genes-in columns --annotations donor,batch
     """
-    with tidy():
-        from optirank.model import load
-        from optirank.workflow.label_files import (
-            predict_file,
-            record_path,
-            write_record,
-        )
+    from optirank.model import load
+    from optirank.workflow.label_files import predict_file, record_path, write_record
+    from optirank.workflow.options import PredictOptions
 
-        given = context.params
-        outputs = {"the labels": out, "the report": report}
-        if out != STDOUT:
-            outputs["the record of the labels"] = record_path(out)
-        inputs = [*query, model, given["samples"], given["homologs"]]
-        with claimed_outputs(outputs, inputs, force):
-            check_page(report, dated)
-            fitted = load(model)
-            with file_or_stdout(out, ".csv") as target:
-                with (
-                    remedies_for_missing_genes(context, fitted, query[0]),
-                    progress_bar("predicting", lines=True) as bar,
-                ):
-                    labels = predict_file(
-                        query,
-                        fitted,
-                        target,
-                        among(PredictOptions, given),
-                        spreadsheet=spreadsheet,
-                        progress=bar.update,
-                        dask=dask,
-                        **opt.reading_options(context),
-                    )
-                if target == out:
-                    write_record(labels, out)
-                show_notes(labels)
-                _show_labels(labels)
-                n_samples = len(labels.chosen)
-                n_withheld = int(labels.withheld.sum())
-                echo(
-                    f"{out}: {counted(n_samples, 'sample', 'samples')}, mean "
-                    f"confidence {labels.confidence.mean():.3f}, "
-                    f"{counted(n_withheld, 'label', 'labels')} withheld"
-                )
-                write_page(labels, report, dated)
-        end_strictly(labels, strict=given["strict"])
+    given = opt.given_options(context)
+    record = None if out == STDOUT else record_path(out)
+    written = {"the labels": out, "the record of the labels": record}
+    with outputs(context, written) as target:
+        fitted = load(model)
+        with (
+            remedies_for_missing_genes(context, fitted, query[0]),
+            progress_bar("predicting", lines=True) as bar,
+        ):
+            labels = predict_file(
+                query,
+                fitted,
+                target,
+                opt.among(PredictOptions, given),
+                spreadsheet=spreadsheet,
+                progress=bar.update,
+                dask=dask,
+                **opt.reading_options(given),
+            )
+        if record is not None:
+            write_record(labels, out)
+        show_notes(labels)
+        _show_labels(labels)
+        n_withheld = int(labels.withheld.sum())
+        echo(
+            f"{out}: {counted(len(labels.chosen), 'sample', 'samples')}, mean "
+            f"confidence {labels.confidence.mean():.3f}, "
+            f"{counted(n_withheld, 'label', 'labels')} withheld"
+        )
+        write_page(labels, context)
+    end_strictly(labels, strict=given["strict"])
 
 
 def _show_labels(labels: Labels) -> None:
@@ -137,12 +116,8 @@ def _show_labels(labels: Labels) -> None:
     ]
     show_table("Labels", ("label", "samples", "share"), rows)
     if labels.clusters is not None:
-        table = labels.clusters
-        lines = zip(
-            table["cluster"],
-            table["n_samples"],
-            table["label"],
-            [f"{share:.0%}" for share in table["share"]],
-            strict=True,
-        )
-        show_table("Clusters", ("cluster", "samples", "label", "share"), lines)
+        rows = [
+            (row["cluster"], row["n_samples"], row["label"], f"{row['share']:.0%}")
+            for row in labels.clusters.to_dict("records")
+        ]
+        show_table("Clusters", ("cluster", "samples", "label", "share"), rows)

@@ -3,50 +3,133 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank._util.flags import among
 from optirank._util.names import valid_text
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
-from optirank.cli.common import (
-    check_page,
-    claimed_outputs,
-    echo,
-    file_or_stdout,
-    listed,
-    renamed,
-    show_performance,
-    show_table,
-    show_warnings,
-    tell,
-    this_command,
-    tidy,
-    workers,
-    write_page,
-)
-from optirank.cli.options import OUTPUT, option
-from optirank.io.options import ReadOptions
-from optirank.workflow.options import TrainingOptions
+from optirank.cli.common import echo, tell
+from optirank.cli.options import option
+from optirank.cli.outputs import outputs, show_warnings, write_page
+from optirank.cli.remedies import this_command
+from optirank.cli.tables import show_performance, show_sizes, show_table
+from optirank.workflow import METHODS
 
 if TYPE_CHECKING:
-    import pandas as pd
     from anndata import AnnData
 
+    from optirank.workflow.options import TrainingOptions
 
-@opt.with_options(TrainingOptions, ReadOptions)
+
+@opt.with_options(opt.reading)
 def train(
     context: typer.Context,
     files: opt.Files,
-    out: Annotated[
-        Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")
+    label: Annotated[
+        str,
+        option(
+            "COLUMN",
+            "Class labels; several columns, coarse to fine, comma-separated.",
+            None,
+            "--label",
+            "-l",
+        ),
     ],
+    out: Annotated[
+        Path,
+        option("MODEL", "The model file; - for stdout.", opt.OUTPUT, "--out", "-o"),
+    ],
+    batch: opt.Batch = None,
+    tree: Annotated[
+        Path | None,
+        option(
+            "FILE|ontology",
+            "Coarser labels: a table of labels and parents, or the word ontology.",
+            None,
+        ),
+    ] = None,
+    ontology: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Cell Ontology terms of the labels, as optirank labels writes them.",
+            None,
+        ),
+    ] = None,
+    mapping: Annotated[
+        list[str] | None,
+        option(
+            "LABEL=OTHER",
+            "Join a label to another, such as 'b=B cell'. Repeatable.",
+            None,
+            "--map",
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        option(
+            "|".join(METHODS),
+            "One panel (the default), the paper's classifier, or all genes.",
+            None,
+        ),
+    ] = None,
+    target_error: Annotated[
+        float | None,
+        option(
+            "SHARE",
+            "Let the model withhold labels so that at most this share of those given "
+            "is wrong, judged by held-out samples.",
+            None,
+            min=0.0,
+            max=1.0,
+        ),
+    ] = None,
+    n_jobs: opt.Threads = None,
+    dask: opt.Dask = None,
+    n_genes: Annotated[
+        int | None,
+        option(
+            "N",
+            "Genes in the panel; default: by held-out accuracy.",
+            opt.GENES,
+            "--genes",
+            min=2,
+        ),
+    ] = None,
+    gene_list: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Use these genes, one per line; with --genes the best of them.",
+            opt.GENES,
+        ),
+    ] = None,
+    query: Annotated[
+        list[Path] | None,
+        option(
+            "QUERY",
+            "To be labelled later: use only its genes. Repeatable.",
+            opt.GENES,
+            "--for",
+        ),
+    ] = None,
+    include: opt.Include = None,
+    exclude: Annotated[
+        list[str] | None,
+        option(
+            "GENES",
+            "Genes that may not be: names, patterns such as 'MT-*', a file.",
+            opt.GENES,
+        ),
+    ] = None,
+    name: opt.Name = None,
+    description: opt.Description = None,
     report: opt.Report = None,
     dated: opt.Dated = False,
-    dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
@@ -71,85 +154,60 @@ def train(
       optirank train atlas.zarr --label type --dask tcp://host:8786 -o m.optirank
       optirank train x.csv --genes-in rows --samples y.csv --label er -o er.optirank
     """
-    with tidy():
-        from optirank import save
-        from optirank.io.cluster import cluster_at
-        from optirank.workflow.sources import open_sources
-        from optirank.workflow.train import train as run
+    from optirank import save
+    from optirank.io.cluster import cluster_at
+    from optirank.workflow.sources import open_sources
+    from optirank.workflow.train import train as run
 
-        given = context.params
-        lists = [
-            given["gene_list"],
-            *(given["include"] or ()),
-            *(given["exclude"] or ()),
-        ]
-        queries = given["query_genes"] or ()
-        inputs = [*files, given["samples"], *queries, *(name for name in lists if name)]
-        inputs += [given["ontology"], given["tree"]]
-        columns = listed(given["label"])
-        outputs = {"the model": out, "the report": report}
-        reading = opt.reading_options(context)
-        with (
-            claimed_outputs(outputs, inputs, force),
-            file_or_stdout(out, ".optirank") as target,
-            open_sources(
-                files,
-                columns,
-                given["batch"],
-                for_query=bool(queries),
-                **reading,
-            ) as (data, source_column),
-            cluster_at(dask) as cluster,
-        ):
-            check_page(report, dated)
-            asked = _training_options(given, source_column, reading["genes_in"])
-            if len(data) > 1:
-                _show_labels(data, asked)
-            with progress_bar("training", lines=True) as bar:
-                result = run(
-                    data,
-                    asked,
-                    command=this_command(context, recorded=True),
-                    source=", ".join(valid_text(path.name) for path in files),
-                    say=tell,
-                    progress=bar.update,
-                    cluster=cluster,
-                )
-            save(result.model, target, overwrite=True)
-            is_free = given["n_genes"] is None and given["gene_list"] is None
-            show_sizes(result.curve, auto=is_free)
-            show_performance(result.performance, "On held-out samples")
-            show_warnings(result)
-            accuracy = result.performance.headline()
-            echo(
-                f"Balanced accuracy of held-out samples {accuracy}, "
-                f"{result.model.n_genes} genes"
+    given = opt.given_options(context)
+    reading = opt.reading_options(given)
+    columns = opt.listed(label)
+    asked = _training_options(given, columns)
+    opened = open_sources(files, columns, batch, for_query=bool(query), **reading)
+    with (
+        outputs(context, {"the model": out}, ".optirank") as target,
+        opened as (data, source_column),
+        cluster_at(dask) as cluster,
+    ):
+        asked = replace(asked, batch=source_column)
+        if len(data) > 1:
+            _show_labels(data, asked)
+        with progress_bar("training", lines=True) as bar:
+            result = run(
+                data,
+                asked,
+                command=this_command(context, recorded=True),
+                source=", ".join(valid_text(path.name) for path in files),
+                say=tell,
+                progress=bar.update,
+                cluster=cluster,
             )
-            echo(f"Model:  {out}")
-            write_page(result, report, dated)
+        save(result.model, target, overwrite=True)
+        show_sizes(result.curve, auto=n_genes is None and gene_list is None)
+        show_performance(result.performance, "On held-out samples")
+        show_warnings(result)
+        accuracy = result.performance.headline()
+        echo(
+            f"Balanced accuracy of held-out samples {accuracy}, "
+            f"{result.model.n_genes} genes"
+        )
+        echo(f"Model:  {out}")
+        write_page(result, context)
 
 
-def _training_options(
-    given: Mapping[str, Any], source_column: str | None, genes_in: str | None
-) -> TrainingOptions:
+def _training_options(given: Mapping[str, Any], columns: list[str]) -> TrainingOptions:
     """What is asked of the training, with the names of genes read from their files."""
-    from optirank.workflow.sources import gene_names_in, genes_of_queries
+    from optirank.workflow.options import TrainingOptions
+    from optirank.workflow.sources import genes_of_queries
 
-    values = dict(given)
-    columns = listed(given["label"])
+    values = opt.genes_asked(given)
     values["label"] = columns[0] if len(columns) == 1 else columns
-    values["tree"] = given["tree"] and str(given["tree"])
-    values["mapping"] = renamed(given["mapping"])
-    values["batch"] = source_column
-    values["method"] = str(given["method"])
-    values["n_genes"] = "auto" if given["n_genes"] is None else given["n_genes"]
-    values["n_jobs"] = workers(given["n_jobs"])
-    values["include"] = gene_names_in(given["include"] or ())
-    values["exclude"] = gene_names_in(given["exclude"] or ())
-    values["query_genes"] = genes_of_queries(given["query_genes"] or (), genes_in)
-    if given["gene_list"] is not None:
-        values["gene_list"] = gene_names_in([str(given["gene_list"])])
-    return among(TrainingOptions, values)
+    values["mapping"] = opt.renamed(given.get("mapping", ()))
+    if "tree" in given:
+        values["tree"] = str(given["tree"])
+    if given.get("query"):
+        values["query_genes"] = genes_of_queries(given["query"], given.get("genes_in"))
+    return opt.among(TrainingOptions, values)
 
 
 def _show_labels(data: list[AnnData], options: TrainingOptions) -> None:
@@ -159,30 +217,3 @@ def _show_labels(data: list[AnnData], options: TrainingOptions) -> None:
     counts = counts_by_file(data, options)
     rows = [(label, *numbers) for label, *numbers in counts.itertuples()]
     show_table("Samples of each label", ("label", *map(str, counts)), rows)
-
-
-def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
-    """Print the accuracy of each size of the panel, and how one was chosen."""
-    import numpy as np
-
-    from optirank._util.metrics import in_percent
-
-    rows = []
-    for point in curve.sort_values("n_genes").to_dict("records"):
-        accuracy = ""
-        if np.isfinite(point["balanced_accuracy"]):
-            accuracy = in_percent(point["balanced_accuracy"])
-            if np.isfinite(point["standard_error"]):
-                accuracy += f" ± {in_percent(point['standard_error'])}"
-            accuracy += " %"
-        chosen = "chosen" if point["chosen"] else ""
-        rows.append((point["n_genes"], accuracy, chosen))
-    if len(rows) > 1:
-        show_table(
-            "Panels on held-out samples", ("genes", "balanced accuracy", ""), rows
-        )
-    if auto and len(rows) > 1:
-        echo(
-            "chosen: the smallest within one standard error of the best, of at least "
-            "100 genes where there is one"
-        )

@@ -37,7 +37,7 @@ from optirank.panel.elimination import (
     search_panels,
     stages,
 )
-from optirank.panel.sources import first_look, fold_matrix, keys_of_matrix
+from optirank.panel.sources import DrawnSamples, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import N_FOLDS
@@ -162,38 +162,40 @@ class PanelClassifier(RankClassifier):
             X, y, weight = X[kept], y[kept], weight[kept]
         self.classes_, codes = label_codes(y)
         include = self._required_genes(X.shape[1])
-        class_weight: Any = self.class_weight
-        if isinstance(class_weight, dict):
-            class_weight = weights_of_classes(class_weight, self.classes_)
+        if isinstance(self.class_weight, dict):
+            of_classes = weights_of_classes(self.class_weight, self.classes_)
+            weight = weight * of_classes[codes]
         if looks_standardised(X):
             warnings.warn(STANDARDISED, UserWarning, stacklevel=2)
         n_threads = worker_count(self.n_jobs)
         run_pass = functools.partial(fold_matrix, X)
-        sums, rows, samples, fold_of, _ = first_look(
-            run_pass,
+        looking = DrawnSamples(
             codes,
-            len(self.classes_),
             keys_of_matrix(X, codes),
+            len(self.classes_),
             n_folds=N_FOLDS if self.n_genes == "auto" else 0,
             n_threads=n_threads,
         )
+        run_pass([looking])
+        sums, rows, samples, fold_of, _ = looking.result()
         n_folds = int(fold_of.max()) + 1
-        path, n_genes, self.held_out_ = search_panels(
+        path, n_genes, held_out = search_panels(
             sums,
             rows,
             samples,
+            fold_of,
             codes,
             len(self.classes_),
             run_pass,
             sample_weight=weight,
-            class_weight=class_weight,
+            balanced=self.class_weight == "balanced",
             n_genes=self.n_genes,
             include=include,
-            fold_of=fold_of,
             l2=float(self.l2),
             n_threads=n_threads,
             progress=_print_stages(n_folds) if self.verbose else None,
         )
+        self.held_out_ = held_out if n_folds else None
         self.path_ = {size: panel for size, panel in path.items() if size <= n_genes}
         return self._take(path[n_genes])
 
@@ -252,7 +254,7 @@ class PanelClassifier(RankClassifier):
         """The reference set of every class: the panel."""
         return np.tile(self.genes_.astype(float), (len(self.coef_), 1))
 
-    def _required_genes(self, n_features: int) -> NDArray | None:
+    def _required_genes(self, n_features: int) -> NDArray:
         """Positions of the genes that must be in the panel, which has room for them."""
         n_genes = self.n_genes
         if n_features < 2:
@@ -266,7 +268,7 @@ class PanelClassifier(RankClassifier):
                 f"at most {n_features}, or 'auto'"
             )
         if self.include is None or not len(self.include):
-            return None
+            return np.zeros(0, np.intp)
         names = getattr(self, "feature_names_in_", None)
         required = np.sort(
             reference_positions(self.include, n_features, names, "include")

@@ -11,6 +11,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,6 @@ import numpy as np
 
 from optirank._util.arrays import as_dense
 from optirank._util.files import path_problem, replacing
-from optirank._util.flags import flagged_fields
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
@@ -158,14 +158,13 @@ class Store(NamedTuple):
 
 def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
     """Refuse options that the format does not have."""
-    for option in flagged_fields(ReadOptions):
+    for option in fields(ReadOptions):
         takers = [
             known.name for known in FORMATS.values() if option.name in known.takes
         ]
         if takers and getattr(options, option.name) and chosen.name not in takers:
             raise DataError(
-                f"{path}: {option.name}= ({option.spelled}) is for {some(takers)}, not "
-                f"{chosen.name}"
+                f"{path}: {option.name}= is for {some(takers)}, not {chosen.name}"
             )
 
 

@@ -17,9 +17,6 @@ from optirank.model.confidence import (
 )
 from optirank.model.explanation import (
     deciding_pairs,
-    explain,
-    export_table,
-    panel_table,
 )
 from optirank.model.file import load, save
 from optirank.model.likeness import Likeness, fit_likeness
@@ -40,12 +37,9 @@ __all__ = [
     "Threshold",
     "Tree",
     "deciding_pairs",
-    "explain",
-    "export_table",
     "fit_calibration",
     "fit_error_control",
     "fit_likeness",
     "load",
-    "panel_table",
     "save",
 ]

@@ -221,23 +221,25 @@ def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
         panel = model.panels[size]
         positions = np.array([place[gene] for gene in panel.genes])
         columns[positions] = panel.columns
-        of_panel: dict[str, NDArray | None] = {"genes": positions, "coef": panel.coef}
-        if panel.likeness is not None:
-            of_panel["profiles"] = panel.likeness.profiles
-            of_panel["levels"] = panel.likeness.levels
-        if panel.references is not None:
-            of_panel["reference"] = panel.references.weights
-            of_panel["intercept"] = panel.references.intercept
-            of_panel["mean_ranks"] = panel.references.mean_ranks
+        likeness, references = panel.likeness, panel.references
+        of_panel = {
+            "genes": positions,
+            "coef": panel.coef,
+            "profiles": likeness and likeness.profiles,
+            "levels": likeness and likeness.levels,
+            "reference": references and references.weights,
+            "intercept": references and references.intercept,
+            "mean_ranks": references and references.mean_ranks,
+        }
         for name, array in of_panel.items():
             if array is not None:
                 arrays[f"{name}_{size}"] = array.astype(ARRAYS[name])
         panels[str(size)] = PanelEntry(
             calibration=panel.calibration,
             error_control=panel.error_control,
-            likeness_samples=panel.likeness and panel.likeness.n_samples,
+            likeness_samples=likeness and likeness.n_samples,
             missing=panel.missing,
-            ties=panel.references and panel.references.ties,
+            ties=references and references.ties,
         )
     document = Document(
         format=_FORMAT,

@@ -46,11 +46,8 @@ class Likeness:
     n_samples: int  # held-out samples
 
     def __post_init__(self) -> None:
-        for values in (self.profiles, self.levels):
-            if values.ndim != 2 or not values.size or not np.isfinite(values).all():
-                raise ValueError("the out-of-distribution score has no finite tables")
-        rising = (np.diff(self.levels, axis=1) >= 0).all()
-        if self.levels.shape != (len(self.profiles), N_LEVELS) or not rising:
+        n_levels = (len(self.profiles), N_LEVELS)
+        if self.levels.shape != n_levels or (np.diff(self.levels, axis=1) < 0).any():
             raise ValueError(
                 "the out-of-distribution score has no rising percentiles per class"
             )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from optirank._util.names import some
 from optirank.model.card import Card
+from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.further import FurtherGenes
 from optirank.model.predictor import Predictor, bind
 from optirank.model.tree import Terms, Tree
@@ -79,6 +80,12 @@ class Model:
     digest: str = ""
     tree: Tree | None = None
     terms: Terms | None = None
+
+    # Methods that stand in a module of their own
+    bind = bind
+    explain = explain
+    table = panel_table
+    export = export_table
 
     def __post_init__(self) -> None:
         if self.tree is not None:
@@ -194,7 +201,7 @@ class Model:
     ) -> NDArray[np.float64]:
         """Probabilities (n, classes), calibrated where the model has a calibration."""
         predictor, matrix = self._bound(X, genes)
-        return predictor.probabilities(predictor.scores(matrix))
+        return predictor.panel.probabilities(predictor.scores(matrix))
 
     def label(self, X: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
         """One line per sample: label, confidence and ``probability_<class>``.
@@ -206,7 +213,7 @@ class Model:
 
         predictor, matrix = self._bound(X, genes)
         scores = predictor.scores(matrix)
-        probabilities = predictor.probabilities(scores)
+        probabilities = predictor.panel.probabilities(scores)
         chosen = best_class(scores)
         columns: dict[str, Any] = {
             "label": self.classes[chosen],
@@ -218,62 +225,6 @@ class Model:
             columns[f"probability_{name}"] = column
         index = X.index if isinstance(X, pd.DataFrame) else None
         return pd.DataFrame(columns, index=index)
-
-    def bind(
-        self,
-        genes: Iterable[str] | None = None,
-        *,
-        other_names: Mapping[str, Iterable[str]] | None = None,
-        drop_classes: bool = False,
-        compiled: bool | None = None,
-    ) -> Predictor:
-        """The model made ready for data with these genes: a `Predictor`.
-
-        The model's own panel is used where all its genes are there. Otherwise it is
-        the panel of the path whose held-out accuracy, with as many of its genes
-        missing, is highest; the model's own where that is within a standard error of
-        the best.
-
-        Parameters
-        ----------
-        genes : the names of the data's columns; None when they are those of the
-            training data.
-        other_names : other names that the data have for their columns, by kind; where
-            genes are missing that are found by them, that is said.
-        drop_classes : whether to leave out the classes that cannot be told without the
-            missing genes, instead of refusing. Samples of these classes get the label
-            of another.
-        compiled : whether to use compiled loops; None uses them where there are samples
-            enough to be worth loading numba. Both give the same up to the last few
-            bits.
-        """
-        return bind(
-            self,
-            genes,
-            other_names=other_names,
-            drop_classes=drop_classes,
-            compiled=compiled,
-        )
-
-    def explain(self, sample: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
-        """What each gene contributes to the scores of one sample; see `explain`."""
-        from optirank.model.explanation import explain
-
-        return explain(self, sample, genes)
-
-    def table(self) -> pd.DataFrame:
-        """The genes of the panel with their weights, the heaviest first."""
-        from optirank.model.explanation import panel_table
-
-        return panel_table(self)
-
-    def export(self) -> pd.DataFrame:
-        """The model as one table, from which a few lines of any language label
-        samples.
-        """
-        from optirank.model.explanation import export_table
-
-        return export_table(self)
 
     def to_html(
         self,

@@ -132,12 +132,6 @@ class Predictor:
             scores = rows.scores(X, self.columns, self.compiled)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def probabilities(
-        self, scores: NDArray, *, calibrated: bool = True
-    ) -> NDArray[np.float64]:
-        """Probabilities (n, classes) of scores."""
-        return self.panel.probabilities(scores, calibrated=calibrated)
-
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
         """How much samples look like the class they are given (its position)."""
         ranks = panel_ranks(self._matrix(X), self.columns, self.compiled)
@@ -232,8 +226,25 @@ def bind(
     drop_classes: bool = False,
     compiled: bool | None = None,
 ) -> Predictor:
-    """Find a model's genes in data, and choose the panel that they serve best; see
-    :meth:`optirank.Model.bind`.
+    """The model made ready for data with these genes: a `Predictor`.
+
+    The model's own panel is used where all its genes are there. Otherwise it is
+    the panel of the path whose held-out accuracy, with as many of its genes
+    missing, is highest; the model's own where that is within a standard error of
+    the best.
+
+    Parameters
+    ----------
+    genes : the names of the data's columns; None when they are those of the
+        training data.
+    other_names : other names that the data have for their columns, by kind; where
+        genes are missing that are found by them, that is said.
+    drop_classes : whether to leave out the classes that cannot be told without the
+        missing genes, instead of refusing. Samples of these classes get the label
+        of another.
+    compiled : whether to use compiled loops; None uses them where there are samples
+        enough to be worth loading numba. Both give the same up to the last few
+        bits.
     """
     if genes is None:
         panel = model.panel

@@ -155,7 +155,7 @@ class Tree:
         for label in reversed(self.labels):
             if parent := self.parents[label]:
                 whole[:, self.place[parent]] += whole[:, self.place[label]]
-        return whole
+        return np.minimum(whole, 1.0)  # nor any more than certain
 
     def descend(
         self,

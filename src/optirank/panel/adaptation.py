@@ -18,13 +18,15 @@ not grow with the query.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
 
+from optirank._util.arrays import as_dense
 from optirank._util.passes import PerSample
-from optirank.panel.sources import KeptSamples, Pass, PlaceSums, dense
+from optirank.panel.sources import DrawnSamples, KeptSamples, Pass
 from optirank.ranks.orders import doubled_ranks
 
 if TYPE_CHECKING:
@@ -80,11 +82,15 @@ def learn_from_query(
         if len(np.unique(labels)) < 2:
             return current
         if genes is None:
-            no_parts = np.zeros(len(labels), np.intp)
-            n_classes = probabilities.shape[1]
-            sums = PlaceSums(labels, no_parts, shape[1], n_classes, n_threads)
-            run_pass([sums], None)
-            genes = sums.result().best_genes(N_GENES)
+            looking = DrawnSamples(
+                labels,
+                np.zeros(shape[1], np.uint64),
+                probabilities.shape[1],
+                per_class=0,
+                n_threads=n_threads,
+            )
+            run_pass([looking], None)
+            genes = looking.sums.best_genes(N_GENES)
             if len(genes) < 2:
                 return current
         rows = _surest(current, labels)
@@ -93,7 +99,10 @@ def learn_from_query(
         ranks = _ranks(kept.result(), n_threads)
         means = ranks.mean(axis=0)
         model = _fit(ranks - means, labels[rows])
-        given = _Probabilities(len(labels), model, means, n_threads)
+        of_block = functools.partial(
+            _probabilities, model=model, means=means, n_threads=n_threads
+        )
+        given = PerSample(len(labels), of_block)
         run_pass([given], genes)
         of_query = np.full(probabilities.shape, _LEAST)
         of_query[:, model.classes_] = np.maximum(given.result(), _LEAST)
@@ -141,28 +150,15 @@ def _surest(probabilities: NDArray, labels: NDArray) -> NDArray:
 
 def _ranks(block: Any, n_threads: int) -> NDArray:
     """Ranks of the genes among themselves, from 0 to 1."""
-    doubled = doubled_ranks(dense(block), n_threads)
+    doubled = doubled_ranks(as_dense(block), n_threads)
     return doubled.astype(np.float32) / np.float32(2 * block.shape[1])
 
 
-class _Probabilities(PerSample):
-    """Accumulates the probabilities that the regression gives."""
-
-    def __init__(
-        self,
-        n_samples: int,
-        model: LogisticRegression,
-        means: NDArray,
-        n_threads: int,
-    ) -> None:
-        super().__init__(n_samples)
-        self._model = model
-        self._means = means
-        self._n_threads = n_threads
-
-    def of_block(self, block: Any, rows: slice) -> NDArray:
-        """Probabilities of the samples of a block."""
-        return self._model.predict_proba(_ranks(block, self._n_threads) - self._means)
+def _probabilities(
+    block: Any, model: LogisticRegression, means: NDArray, n_threads: int
+) -> NDArray:
+    """Probabilities that the regression gives to the samples of a block."""
+    return model.predict_proba(_ranks(block, n_threads) - means)
 
 
 def _fit(X: NDArray, labels: NDArray) -> LogisticRegression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,82 +12,34 @@ from numpy.typing import NDArray
 PLACE_STEPS = 1 << 24  # of a place from 0 to 1: single precision holds them exactly
 
 
-@dataclass
+@dataclass(frozen=True)
 class ClassSums:
-    """What correlations with the labels need, of all samples that were added.
+    """What correlations with the labels need, of some samples; see `class_sums`.
 
     Samples belong to a class and to a part, such as the fold that holds them out. The
     correlations of the samples of some parts follow from the sums of these parts, so
     that one pass over the samples serves every fold.
-
-    Values are multiples of 2^-24, as places are, and their squares are summed in two
-    parts of as many digits: so all sums are exact (up to 2^29 samples), and the order
-    of the samples changes none of them.
     """
 
-    n_genes: int
-    n_classes: int
-    n_parts: int = 1
-    sizes: NDArray = field(init=False)  # (parts, classes)
-    sums: NDArray = field(init=False)  # (parts, classes, d)
-    leading: NDArray = field(init=False)  # (parts, d): of squares, their first digits
-    trailing: NDArray = field(init=False)  # and the others
-
-    def __post_init__(self) -> None:
-        self.sizes = np.zeros((self.n_parts, self.n_classes))
-        self.sums = np.zeros((self.n_parts, self.n_classes, self.n_genes))
-        self.leading = np.zeros((self.n_parts, self.n_genes))
-        self.trailing = np.zeros((self.n_parts, self.n_genes))
+    sizes: NDArray  # (parts, classes)
+    sums: NDArray  # (parts, classes, d)
+    leading: NDArray  # (parts, d): of squares, their first digits
+    trailing: NDArray  # and the others
 
     @property
     def squares(self) -> NDArray:
         """Sums of squares (parts, d)."""
         return self.leading + self.trailing
 
-    def add(self, X: Any, codes: NDArray, parts: NDArray | None = None) -> None:
-        """Add samples (places of their genes) with the numbers of their classes
-        and parts.
-        """
-        parts = np.zeros(len(codes), np.intp) if parts is None else parts
-        cells = parts * self.n_classes + codes
-        counts = np.bincount(cells, minlength=self.sizes.size)
-        self.sizes += counts.reshape(self.sizes.shape)
-        if sp.issparse(X):
-            self._add_sparse(X.tocsr(), cells, parts)
-        else:
-            self._add_dense(np.asarray(X, dtype=np.float64), cells)
-
     def plus(self, other: ClassSums) -> ClassSums:
         """The sums of the samples of both; parts of equal number are the same part."""
-        n_parts = max(self.n_parts, other.n_parts)
-        both = ClassSums(self.n_genes, self.n_classes, n_parts)
-        for one in (self, other):
-            both.sizes[: one.n_parts] += one.sizes
-            both.sums[: one.n_parts] += one.sums
-            both.leading[: one.n_parts] += one.leading
-            both.trailing[: one.n_parts] += one.trailing
-        return both
-
-    def _add_dense(self, X: NDArray, cells: NDArray) -> None:
-        for cell in np.unique(cells):
-            part, code = divmod(int(cell), self.n_classes)
-            values = X[cells == cell]
-            self.sums[part, code] += values.sum(axis=0)
-            leading, trailing = _squares(values)
-            self.leading[part] += leading.sum(axis=0)
-            self.trailing[part] += trailing.sum(axis=0)
-
-    def _add_sparse(self, X: Any, cells: NDArray, parts: NDArray) -> None:
-        entries = np.diff(X.indptr)
-        values = X.data.astype(np.float64)
-        where = np.repeat(cells * np.int64(self.n_genes), entries) + X.indices
-        sums = np.bincount(where, values, self.sums.size)
-        self.sums += sums.reshape(self.sums.shape)
-        where = np.repeat(parts * np.int64(self.n_genes), entries) + X.indices
-        leading, trailing = _squares(values)
-        shape = self.leading.shape
-        self.leading += np.bincount(where, leading, self.leading.size).reshape(shape)
-        self.trailing += np.bincount(where, trailing, self.leading.size).reshape(shape)
+        totals = []
+        for pair in zip(vars(self).values(), vars(other).values(), strict=True):
+            shorter, longer = sorted(pair, key=len)
+            total = longer.copy()
+            total[: len(shorter)] += shorter
+            totals.append(total)
+        return ClassSums(*totals)
 
     def correlations(self, parts: NDArray | None = None) -> NDArray:
         """Correlations with the label of each class; 0 for genes that do not vary.
@@ -97,7 +49,7 @@ class ClassSums:
         ``(S_k - n_k S / n) / sqrt(n_k (n - n_k) / n (Q - S^2 / n))``. Two classes make
         one row, that of the second. Classes without samples in these parts have none.
         """
-        which = np.arange(self.n_parts) if parts is None else parts
+        which = np.arange(len(self.sizes)) if parts is None else parts
         sizes = self.sizes[which].sum(axis=0)
         present = np.flatnonzero(sizes)
         sizes = sizes[present]
@@ -126,7 +78,7 @@ class ClassSums:
         order = np.argsort(self.places())
         size = np.abs(self.correlations(parts))
         if among is not None:
-            size[:, np.setdiff1d(np.arange(self.n_genes), among)] = 0.0
+            size[:, np.setdiff1d(np.arange(size.shape[1]), among)] = 0.0
         size = size[:, order]
         ranking = np.argsort(-size, axis=1, kind="stable")
         place = np.empty_like(ranking)
@@ -143,13 +95,50 @@ class ClassSums:
         """
         sums = self.sums.sum(axis=0)
         order = np.lexsort([self.squares.sum(axis=0), *sums])
-        places = np.empty(self.n_genes, np.intp)
-        places[order] = np.arange(self.n_genes)
-        return places
+        return np.argsort(order)
 
 
-def _squares(values: NDArray) -> tuple[NDArray, NDArray]:
-    """Squares in two parts, of which the first is a multiple of 2^-24."""
+def class_sums(
+    X: Any,
+    codes: NDArray,
+    n_classes: int,
+    parts: NDArray | None = None,
+    n_parts: int = 1,
+) -> ClassSums:
+    """The sums of samples (places of their genes) by class and part.
+
+    Values are multiples of 2^-24, as places are, and their squares are summed in two
+    parts of as many digits: so all sums are exact (up to 2^29 samples), and the order
+    of the samples changes none of them.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    codes, parts : arrays of shape (n,)
+        The class and the part of each sample, as numbers; all in one part by default.
+    """
+    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    parts = np.zeros(len(codes), np.intp) if parts is None else parts
+    cells = parts * n_classes + codes
+    n_cells = n_parts * n_classes
+    values = np.asarray(X.data if sp.issparse(X) else X, np.float64)
     squares = values * values
     leading = np.floor(squares * PLACE_STEPS) / PLACE_STEPS
-    return leading, squares - leading
+    return ClassSums(
+        np.bincount(cells, minlength=n_cells).reshape(n_parts, n_classes),
+        _sums_of_groups(X, values, cells, n_cells).reshape(n_parts, n_classes, -1),
+        _sums_of_groups(X, leading, parts, n_parts),
+        _sums_of_groups(X, squares - leading, parts, n_parts),
+    )
+
+
+def _sums_of_groups(X: Any, values: NDArray, groups: NDArray, n_groups: int) -> NDArray:
+    """Sums (groups, d) of values in the places of those that X holds."""
+    d = X.shape[1]
+    if sp.issparse(X):
+        places = np.repeat(groups * np.int64(d), np.diff(X.indptr)) + X.indices
+        return np.bincount(places, values, n_groups * d).reshape(n_groups, d)
+    sums = np.zeros((n_groups, d))
+    for group in np.unique(groups):
+        sums[group] = values[groups == group].sum(axis=0)
+    return sums

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.arrays import as_dense
 from optirank._util.scales import value_scale
 from optirank.panel.gene_roles import margin_losses
 from optirank.panel.platforms import simulate_platforms
-from optirank.panel.sources import dense, some_rows
+from optirank.panel.sources import some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
@@ -95,9 +96,14 @@ class HeldOutSamples:
         self.n_classes = n_classes
         self.scale = value_scale(X)
         genes = np.unique(np.concatenate([p.genes for p in self.panels.values()]))
-        self._values = dense(X[:, genes])
+        self._values = as_dense(X[:, genes])
         self._groups = sort_groups(self._values)
-        self._rows = {k: np.flatnonzero(fold == k) for k in self.panels}
+        self._rows = {}  # of samples of classes that the fold could learn
+        for k, panel in self.panels.items():
+            rows = np.flatnonzero(fold == k)
+            if len(panel.coef) > 1:
+                rows = rows[~np.isnan(panel.coef[codes[rows], 0])]
+            self._rows[k] = rows
         self._columns = {
             k: np.searchsorted(genes, panel.genes) for k, panel in self.panels.items()
         }
@@ -124,7 +130,6 @@ class HeldOutSamples:
         """
         for fold, panel in self.panels.items():
             rows = self._rows[fold]
-            rows = rows[_learned(panel, self.codes[rows])]
             rows = rows[some_rows(self.codes[rows], per_class)]
             yield (
                 self._values[np.ix_(rows, self._columns[fold])],
@@ -148,7 +153,6 @@ class HeldOutSamples:
         counts = np.zeros((self.n_classes, self.n_classes))
         for fold, panel in self.panels.items():
             rows = self._rows[fold]
-            rows = rows[_learned(panel, self.codes[rows])]
             gone = np.zeros(0, np.intp) if lost is None else lost[fold]
             labels = self._labels(groups, rows, fold, _left(panel, gone))
             np.add.at(counts, (self.codes[rows], labels), 1.0)
@@ -181,9 +185,8 @@ class HeldOutSamples:
         counts = {number: np.zeros(shape) for number in NEEDED}
         for fold, panel in self.panels.items():
             codes = self.codes[self._rows[fold]]
-            learned = _learned(panel, codes)
-            for code in np.unique(codes[learned]):
-                rows = self._rows[fold][learned & (codes == code)]
+            for code in np.unique(codes):
+                rows = self._rows[fold][codes == code]
                 few = self._values[np.ix_(rows[:_FOR_NEEDED], self._columns[fold])]
                 costs = margin_losses(few, panel.coef, np.full(len(few), code))
                 order = np.argsort(-costs.mean(axis=0), kind="stable")
@@ -231,14 +234,6 @@ def confused_pairs(counts: NDArray) -> list[tuple[int, int, float, float]]:
             there, back = float(shares[first, second]), float(shares[second, first])
             pairs.append((first, second, there, back))
     return sorted(pairs, key=lambda pair: (-pair[2], -pair[3], pair[:2]))
-
-
-def _learned(panel: Panel, codes: NDArray) -> NDArray:
-    """Which samples are of a class that the panel's fold could learn."""
-    if len(panel.coef) == 1:
-        return np.ones(len(codes), dtype=bool)
-    has_weights = ~np.isnan(panel.coef[:, 0])
-    return has_weights[codes]
 
 
 def _left(panel: Panel, lost: NDArray) -> NDArray:

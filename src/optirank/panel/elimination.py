@@ -9,7 +9,7 @@
    mean loss: a platform adds an error to every gene that more samples do not average
    away.
 
-Data are read in two passes. The first (`first_look`) gives the candidates and at most
+Data are read in two passes. The first (`DrawnSamples`) gives the candidates and at most
 500 samples per class, on which genes are eliminated and held-out accuracy is measured;
 the second the panel's genes of all samples, for the last weights.
 
@@ -21,16 +21,18 @@ orders, never from their columns, so the order of the columns changes nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
+from optirank._util.passes import PerSample
 from optirank._util.workers import one_blas_thread
 from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import Pass, SortedSamples, dense, mixed, row_hashes
+from optirank.panel.sources import Pass, mixed, row_hashes
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
@@ -47,7 +49,6 @@ MISSING = (0.1, 0.3, 0.5, 0.7)  # shares of a panel's genes to leave out
 N_DRAWS = 3  # of the genes to leave out
 _TOL_ELIMINATION = 1e-4  # of the gradient: looser fits keep other genes
 _TOL_LAST = 1e-5  # the weights then have four digits
-_HASHED_ROWS = 1 << 14  # samples whose ranks are hashed at a time: little memory
 
 _OF_ALL = -1  # in place of a fold: all samples
 
@@ -64,7 +65,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores of samples by panels that were found without them."""
+    """Scores of samples by panels that were found without them.
+
+    Samples of a class that the training part of their fold lacks are left out.
+    """
 
     rows: NDArray  # positions of the held-out samples
     codes: NDArray  # their classes, as numbers
@@ -79,87 +83,70 @@ class HeldOut:
 
     def curve(self) -> list[tuple[int, float, float]]:
         """Size, balanced accuracy, its standard error over the folds."""
-        rows = []
+        points = []
         for size, scores in sorted(self.scores.items()):
             labels = best_class(scores)
             of_folds = [
-                self._accuracy(size, labels, self.fold == fold)
-                for fold in np.unique(self.fold)
+                balanced_accuracy(self.codes[own], labels[own])
+                for own in (self.fold == k for k in np.unique(self.fold))
             ]
-            error = standard_error(np.array(of_folds)[np.isfinite(of_folds)])
-            rows.append((size, self._accuracy(size, labels), float(error)))
-        return rows
+            error = float(standard_error(np.array(of_folds)))
+            points.append((size, balanced_accuracy(self.codes, labels), error))
+        return points
 
     def error_of_counts(self, size: int) -> float:
         """The standard error of the balanced accuracy by the number of samples."""
-        labels, known = best_class(self.scores[size]), self._known(size)
-        sizes = np.bincount(self.codes[known])
-        right = np.bincount(
-            self.codes[known & (labels == self.codes)], None, len(sizes)
-        )
+        sizes = np.bincount(self.codes)
+        is_right = best_class(self.scores[size]) == self.codes
+        right = np.bincount(self.codes[is_right], minlength=len(sizes))
         return error_of_counts(right[sizes > 0], sizes[sizes > 0])
 
     def with_missing(self, size: int) -> list[tuple[float, float]]:
         """Shares of the panel's genes that are missing, with the balanced accuracy."""
-        rows = [(0.0, self._accuracy(size, best_class(self.scores[size])))]
-        for share in MISSING:
-            of_draws = [
-                self._accuracy(size, labels) for labels in self.with_fewer[size, share]
-            ]
-            rows.append((share, float(np.mean(of_draws))))
-        return rows
-
-    def _accuracy(
-        self, size: int, labels: NDArray, among: NDArray | bool = True
-    ) -> float:
-        """Balanced accuracy of the samples whose class their fold could learn."""
-        known = self._known(size) & among
-        return balanced_accuracy(self.codes[known], labels[known])
-
-    def _known(self, size: int) -> NDArray:
-        """The samples whose class their fold could learn."""
-        scores = self.scores[size]
-        own = scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)]
-        return np.isfinite(own)
+        of_draws = {0.0: [best_class(self.scores[size])]}
+        of_draws |= {share: [*self.with_fewer[size, share]] for share in MISSING}
+        return [
+            (share, float(np.mean([balanced_accuracy(self.codes, d) for d in draws])))
+            for share, draws in of_draws.items()
+        ]
 
 
 def search_panels(
     sums: ClassSums,
     rows: NDArray,
     X: Any,
+    fold_of: NDArray,
     codes: NDArray,
     n_classes: int,
     run_pass: Pass,
     *,
-    sample_weight: NDArray | None = None,
-    class_weight: str | NDArray | None = "balanced",
+    sample_weight: NDArray,
+    balanced: bool = True,
     n_genes: int | str = "auto",
-    include: NDArray | None = None,
+    include: Sequence[int] | NDArray = (),
     allowed: NDArray | None = None,
     per_class: int = 0,
-    fold_of: NDArray | None = None,
     l2: float = L2,
     n_threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[dict[int, Panel], int, HeldOut | None]:
+) -> tuple[dict[int, Panel], int, HeldOut]:
     """The nested panels of at most ``n_genes``, with their weights; held-out scores.
 
     Parameters
     ----------
-    sums, rows, X
-        What `first_look` gave.
+    sums, rows, X, fold_of
+        What `DrawnSamples` gave.
     codes : array of shape (n_samples,)
         The class of each sample, from 0 to ``n_classes - 1``.
     n_classes : int
     run_pass : callable
         Runs over all samples again, with the genes of the largest panel.
-    sample_weight : array of shape (n_samples,), optional
-    class_weight : "balanced", None or array of shape (n_classes,)
-        "balanced": all classes count the same. None: samples do. An array: a further
-        weight for the samples of each class.
+    sample_weight : array of shape (n_samples,)
+    balanced : bool
+        Whether all classes count the same; else samples do.
     n_genes : int or "auto"
         Genes of the largest panel; "auto" chooses by held-out accuracy (`choose_size`).
-    include : array of int, optional
+    include : array of int
         Positions of the genes that must be in every panel. Where they fill the panel,
         no other gene is looked at.
     allowed : array of int, optional
@@ -167,8 +154,6 @@ def search_panels(
     per_class : int
         So many genes of largest weight stay for each class, at every size that has
         room.
-    fold_of : array of shape (n_samples,), optional
-        The fold that holds each sample out, -1 for none; None holds none out.
     l2 : float
         The penalty against the mean loss.
     n_threads : int
@@ -180,11 +165,8 @@ def search_panels(
     -------
     path : the panels by size; it may go on beyond the size asked for or chosen.
     n_genes : that size.
-    held_out : scores of held-out samples; None where there are none.
+    held_out : scores of held-out samples.
     """
-    weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-    if isinstance(class_weight, np.ndarray):
-        weights = weights * class_weight[codes]
     n_asked = 0 if isinstance(n_genes, str) else n_genes
     if n_asked and per_class * n_classes > n_asked:
         raise ValueError(
@@ -192,29 +174,24 @@ def search_panels(
             f"{per_class * n_classes}, and the panel has {n_genes}: ask for more "
             "genes, or for fewer per class"
         )
-    required = np.zeros(0, np.intp) if include is None else np.asarray(include)
+    required = np.asarray(include, dtype=np.intp)
     if n_asked and n_asked == len(required):
         allowed = required
-    fold = np.full(len(codes), -1) if fold_of is None else fold_of
-    folds = np.unique(fold[fold >= 0]).tolist()
+    folds = np.unique(fold_of[fold_of >= 0]).tolist()
     n_done = itertools.count(1)
 
     def stage_done() -> None:
         if progress is not None:
             progress(next(n_done), len(stages(len(folds))))
 
-    def samples_at(rows: NDArray, groups: NDArray) -> _Samples:
-        return _Samples(
-            groups,
-            codes[rows],
-            weights[rows],
-            n_classes,
-            balanced=isinstance(class_weight, str),
-            l2=l2,
-            n_threads=n_threads,
-            per_class=per_class,
-        )
-
+    samples_of = partial(
+        RankedSamples,
+        n_classes=n_classes,
+        balanced=balanced,
+        l2=l2,
+        n_threads=n_threads,
+        per_class=per_class,
+    )
     n_candidates = max(N_CANDIDATES, n_asked)
     candidates = _candidates(sums, n_candidates, required, allowed, folds)
     read = np.unique(np.concatenate([*candidates.values()])).astype(np.intp)
@@ -224,17 +201,13 @@ def search_panels(
     sizes = path_sizes(n_genes, len(columns), len(required))
     stage_done()
 
-    samples = samples_at(rows, sort_groups(dense(X[:, read]), n_threads))
-    held_out = None
-    if folds:
-        with one_blas_thread():  # products are small, and the same for any machine
-            held_out = samples.hold_out(
-                rows, fold[rows], columns_in, sizes, always, read, stage_done
-            )
-    chosen = max(sizes)
-    if n_genes == "auto" and held_out is not None:
-        chosen = choose_size(held_out)
-
+    groups = sort_groups(X[:, read], n_threads)
+    samples = samples_of(groups, codes[rows], sample_weight[rows])
+    with one_blas_thread():  # products are small, and the same for any machine
+        held_out = samples.hold_out(
+            rows, fold_of[rows], columns_in, sizes, always, read, stage_done
+        )
+    chosen = choose_size(held_out) if n_genes == "auto" else max(sizes)
     nested = samples.eliminate(np.arange(len(rows)), columns, sizes, always)
     # Larger panels serve data that lack many genes of the chosen one: some samples do
     path = {
@@ -244,15 +217,15 @@ def search_panels(
     }
     stage_done()
     widest = np.sort(read[nested[chosen]])
-    del samples  # before the panel's genes of all samples are read
+    del samples, groups  # before the panel's genes of all samples are read
     if len(rows) == len(codes):
-        groups = sort_groups(dense(X[:, widest]), n_threads)
+        groups = sort_groups(X[:, widest], n_threads)
     else:
         rows = np.arange(len(codes))
-        sorting = SortedSamples(len(codes), n_threads)
+        sorting = PerSample(len(codes), partial(sort_groups, n_threads=n_threads))
         run_pass([sorting], widest)
         groups = sorting.result()
-    samples = samples_at(rows, groups)
+    samples = samples_of(groups, codes[rows], sample_weight[rows])
     for size in [size for size in sizes if size <= chosen]:
         columns = np.searchsorted(widest, read[nested[size]])
         path[size] = samples.panel(columns, widest)
@@ -268,13 +241,13 @@ def _candidates(
     By fold: the best of the samples that it does not hold out; and those of all.
     """
     places = sums.places()
-    parts = np.arange(sums.n_parts)
+    parts = np.arange(len(sums.sizes))
     parts_of = {fold: parts[parts != fold + 1] for fold in folds}
     candidates = {}
     for fold, used in {_OF_ALL: parts, **parts_of}.items():
         best = sums.best_genes(n, used, allowed)
         if fold == _OF_ALL and not len(best):
-            n_looked_at = sums.n_genes if allowed is None else len(allowed)
+            n_looked_at = len(places) if allowed is None else len(allowed)
             raise ValueError(
                 f"none of the {n_looked_at} genes differs between the samples: a panel "
                 "needs genes that vary"
@@ -305,17 +278,19 @@ def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[in
 
 
 @dataclass(frozen=True)
-class _Samples:
-    """Sorted samples with their classes, on which genes are eliminated."""
+class RankedSamples:
+    """Sorted samples with their classes, on which genes are eliminated and panels
+    fitted.
+    """
 
     groups: NDArray  # (n, genes): the numbers of each sample's distinct values
     codes: NDArray  # (n,)
     weights: NDArray  # (n,)
     n_classes: int
-    balanced: bool
-    l2: float
-    n_threads: int
-    per_class: int
+    balanced: bool = True
+    l2: float = L2
+    n_threads: int = 1
+    per_class: int = 0
 
     def ranks(self, rows: NDArray, genes: NDArray) -> NDArray:
         """Twice the ranks of some genes among themselves."""
@@ -346,12 +321,9 @@ class _Samples:
         that sums in floating point do not depend on the order in which they came.
         ``columns`` are in an order that follows from the samples, too.
         """
-        keys = mixed(np.arange(len(columns)))
         every = np.arange(len(self.codes))
-        hashes = np.empty(len(every), np.uint64)
-        for start in range(0, len(every), _HASHED_ROWS):
-            rows = every[start : start + _HASHED_ROWS]
-            hashes[rows] = row_hashes(self.ranks(rows, columns), keys)
+        keys = mixed(np.arange(len(columns)))
+        hashes = row_hashes(self.ranks(every, columns), keys)
         rows = np.lexsort([hashes, self.weights, self.codes])
         return _rising(genes[columns], self.fit(rows, columns, _TOL_LAST))
 
@@ -375,7 +347,7 @@ class _Samples:
                 coef = self.fit(rows, left, _TOL_ELIMINATION, start)
                 weight = np.abs(coef).max(axis=0)
                 n_kept = max(size, len(left) // 2)
-                if self.n_classes * self.per_class <= n_kept - len(always):
+                if 0 < self.n_classes * self.per_class <= n_kept - len(always):
                     weight[_leading(coef, self.per_class)] = np.inf
                 weight[np.isin(left, always)] = np.inf
                 kept = np.sort(np.argsort(-weight, kind="stable")[:n_kept])
@@ -399,36 +371,41 @@ class _Samples:
 
         ``rows`` and ``read`` are the positions of all samples and columns.
         """
-        out = fold >= 0
-        n = int(out.sum())
-        shape = n, 1 if self.n_classes == 2 else self.n_classes
-        keys = itertools.product(sizes, MISSING)
-        held_out = HeldOut(
-            rows[out],
-            self.codes[out],
-            fold[out],
-            scores={size: np.full(shape, np.nan) for size in sizes},
-            with_fewer={key: np.zeros((N_DRAWS, n), np.intp) for key in keys},
-        )
+        shape = len(fold), 1 if self.n_classes == 2 else self.n_classes
+        scores = {size: np.full(shape, np.nan) for size in sizes}
+        with_fewer = {
+            key: np.zeros((N_DRAWS, len(fold)), np.intp)
+            for key in itertools.product(sizes, MISSING)
+        }
+        panels = {}
         for k, columns in columns_in.items():
             train = np.flatnonzero(fold != k)
             test = np.flatnonzero(fold == k)
-            own = held_out.fold == k
             for size, left in self.eliminate(train, columns, sizes, always).items():
                 coef = self.of_all_classes(train, left)
-                held_out.panels[size, k] = _rising(read[left], coef)
+                panels[size, k] = _rising(read[left], coef)
                 everything = np.arange(len(left))
-                held_out.scores[size][own] = self.scores(test, left, coef, everything)
+                scores[size][test] = self.scores(test, left, coef, everything)
                 for share, draw in itertools.product(MISSING, range(N_DRAWS)):
                     there = _genes_there(len(left), share, draw)
                     labels = best_class(self.scores(test, left, coef, there))
-                    held_out.with_fewer[size, share][draw, own] = labels
+                    with_fewer[size, share][draw, test] = labels
             stage_done()
-        return held_out
+        learned = is_learned(scores[max(sizes)], self.codes)
+        return HeldOut(
+            rows[learned],
+            self.codes[learned],
+            fold[learned],
+            {size: values[learned] for size, values in scores.items()},
+            {key: labels[:, learned] for key, labels in with_fewer.items()},
+            panels,
+        )
 
-    def of_all_classes(self, rows: NDArray, genes: NDArray) -> NDArray:
+    def of_all_classes(
+        self, rows: NDArray, genes: NDArray, tol: float = _TOL_LAST
+    ) -> NDArray:
         """Weights of all classes, NaN for those that these samples lack."""
-        coef = self.fit(rows, genes, _TOL_LAST)
+        coef = self.fit(rows, genes, tol)
         if self.n_classes == 2:
             return coef
         if len(coef) == 1:
@@ -443,6 +420,14 @@ class _Samples:
         """Scores by the genes that are there; -inf for classes without weights."""
         scores = centred(self.ranks(rows, genes[there])) @ coef[:, there].T
         return np.where(np.isnan(scores), -np.inf, scores)
+
+
+def is_learned(scores: NDArray, codes: NDArray) -> NDArray[np.bool_]:
+    """Which held-out samples are of a class that their fold could learn: their own
+    score is finite.
+    """
+    column = codes if scores.shape[1] > 1 else np.zeros(len(codes), np.intp)
+    return np.isfinite(scores[np.arange(len(scores)), column])
 
 
 def choose_size(held_out: HeldOut) -> int:

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from optirank.panel.candidates import ClassSums
-from optirank.panel.elimination import L2
-from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import dense, places_in_sample
-from optirank.panel.votes import centred, doubled_ranks_among, sort_groups, vote_scores
+from optirank._util.arrays import as_dense
+from optirank.panel.candidates import class_sums
+from optirank.panel.elimination import L2, RankedSamples
+from optirank.panel.softmax import mean_weights
+from optirank.panel.sources import places_in_sample
+from optirank.panel.votes import sort_groups, vote_scores
 from optirank.ranks.scoring import best_class, by_class
 
 if TYPE_CHECKING:
@@ -242,61 +243,46 @@ def best_more(
     pool = np.arange(X.shape[1]) if allowed is None else allowed
     pool = np.setdiff1d(pool, panel.genes)
     parts = fold + 1
-    sums = ClassSums(X.shape[1], n_classes, int(parts.max()) + 1)
-    sums.add(places_in_sample(X, n_threads), codes, parts)
-    every_part = np.arange(sums.n_parts)
+    n_parts = int(parts.max()) + 1
+    places = places_in_sample(X, n_threads)
+    sums = class_sums(places, codes, n_classes, parts, n_parts)
+    every_part = np.arange(n_parts)
     pool_of = {
         k: sums.best_genes(_N_CANDIDATES, every_part[every_part != k + 1], pool)
         for k in fold_panels
     }
     pool_of[-1] = sums.best_genes(_N_CANDIDATES, among=pool)
     read = np.unique(np.concatenate(list(pool_of.values())))
-    values = dense(X[:, panel.genes])
-    others = dense(X[:, read])
+    values = as_dense(X[:, panel.genes])
+    others = as_dense(X[:, read])
     wins, _ = compare(others, values, np.zeros((0, len(panel.genes))))
     wins /= 2 * (len(panel.genes) + 1)
+    own = np.arange(len(panel.genes))
 
     def choose(rows: NDArray, genes: NDArray, coef: NDArray) -> NDArray:
         columns = np.searchsorted(read, genes)
-        everything = np.arange(values.shape[1])
-        scores = vote_scores(values[rows], everything, coef, compiled=True)
+        scores = vote_scores(values[rows], own, coef, compiled=True)
         known = np.unique(codes[rows], return_inverse=True)[1]
         chosen = best_additions(wins[np.ix_(rows, columns)], scores, known, N_MORE, L2)
         return columns[chosen]
 
+    groups = sort_groups(np.column_stack([values, others]), n_threads)
+    samples = RankedSamples(
+        groups, codes, np.ones(len(codes)), n_classes, n_threads=n_threads
+    )
     counts = np.zeros((n_classes, n_classes))
     for k, fold_panel in fold_panels.items():
         train = np.flatnonzero(fold != k)
         test = np.flatnonzero(fold == k)
-        present = np.unique(codes[train])
-        test = test[np.isin(codes[test], present)]
-        coef = fold_panel.coef[~np.isnan(fold_panel.coef).any(axis=1)]
-        columns = choose(train, pool_of[k], coef)
-        longer = np.column_stack([values, others[:, columns]])
-        labels = _labels(longer, codes, train, test, n_threads)
-        np.add.at(counts, (codes[test], labels), 1.0)
+        test = test[np.isin(codes[test], codes[train])]
+        known = ~np.isnan(fold_panel.coef).any(axis=1)
+        added = choose(train, pool_of[k], fold_panel.coef[known])
+        columns = np.concatenate([own, len(own) + added])
+        coef = samples.of_all_classes(train, columns, _TOL)
+        scores = samples.scores(test, columns, coef, np.arange(len(columns)))
+        np.add.at(counts, (codes[test], best_class(scores)), 1.0)
     genes = read[choose(np.arange(len(codes)), pool_of[-1], panel.coef)]
     return genes, counts
-
-
-def _labels(
-    values: NDArray, codes: NDArray, train: NDArray, test: NDArray, n_threads: int
-) -> NDArray:
-    """Labels of some samples by a panel whose weights are fitted on others."""
-    groups = sort_groups(values, n_threads)
-    columns = np.arange(values.shape[1])
-    present, known = np.unique(codes[train], return_inverse=True)
-    fit = fit_votes(
-        doubled_ranks_among(groups, train, columns, n_threads),
-        known,
-        len(present),
-        mean_weights(known),
-        l2=L2,
-        tol=_TOL,
-        n_threads=n_threads,
-    )
-    votes = centred(doubled_ranks_among(groups, test, columns, n_threads))
-    return present[best_class(votes @ fit.coef.T)]
 
 
 def _margins(scores: NDArray, codes: NDArray) -> NDArray:

@@ -11,20 +11,19 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
 
-from optirank._util.passes import Accumulator, PerSample
-from optirank.panel.candidates import PLACE_STEPS, ClassSums
-from optirank.panel.votes import sort_groups
+from optirank._util.arrays import as_dense
+from optirank._util.passes import Accumulator
+from optirank.panel.candidates import PLACE_STEPS, ClassSums, class_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PER_CLASS = 500  # samples for the elimination: more change little, and cost time
-_DRAWN = PER_CLASS + 6 * PER_CLASS**0.5  # of which as many are enough, but for 1 in 1e7
 _FEW_GENES = 20  # above the lowest value: two samples with fewer may be equal by chance
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 _SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
@@ -50,53 +49,11 @@ def fold_matrix(
     start = 0
     for block in matrix_blocks(X, columns):
         rows = slice(start, start + block.shape[0])
-        own = [copy.copy(accumulator) for accumulator in empty]
-        for accumulator in own:
-            accumulator.add(block, rows)
-        for accumulator, of_block in zip(accumulators, own, strict=True):
+        for accumulator, before in zip(accumulators, empty, strict=True):
+            of_block = copy.copy(before)
+            of_block.add(block, rows)
             accumulator.merge(of_block)
         start = rows.stop
-
-
-class PlaceSums:
-    """Accumulates the sums of the places of genes, by class and part of the samples."""
-
-    def __init__(
-        self,
-        codes: NDArray,
-        parts: NDArray,
-        n_genes: int,
-        n_classes: int,
-        n_threads: int = 1,
-    ) -> None:
-        self._codes = codes
-        self._parts = parts
-        self._n_threads = n_threads
-        self._sums = ClassSums(n_genes, n_classes, int(parts.max()) + 1)
-
-    @property
-    def together(self) -> int:
-        """Blocks of a group: as many as make it worth sending their sums."""
-        return int(np.clip(self._sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
-
-    def add(self, block: Any, rows: slice) -> None:
-        """Add the samples of a block."""
-        places = places_in_sample(block, self._n_threads)
-        self._plus(places, self._codes[rows], self._parts[rows])
-
-    def _plus(self, places: Any, codes: NDArray, parts: NDArray) -> None:
-        sums = self._sums
-        of_block = ClassSums(sums.n_genes, sums.n_classes, sums.n_parts)
-        of_block.add(places, codes, parts)
-        self._sums = sums.plus(of_block)
-
-    def merge(self, other: Self) -> None:
-        """Add the sums of the samples that follow."""
-        self._sums = self._sums.plus(other._sums)
-
-    def result(self) -> Any:
-        """The sums of all samples (ClassSums)."""
-        return self._sums
 
 
 class KeptSamples:
@@ -121,29 +78,69 @@ class KeptSamples:
         return _stacked(self._blocks, "csc")
 
 
-class DrawnSamples(PlaceSums):
-    """Accumulates samples for the elimination, and the sums of all others' places.
+class DrawnSamples:
+    """Looks at all samples before anything is fitted: sums of the places of genes, the
+    samples for the elimination, and folds.
 
-    A class of at most 500 samples is kept whole and is in no sum yet. Of a larger class
-    somewhat more than 500 samples are kept, those of lowest hash.
+    At most 500 samples of each class are drawn, those of lowest hash. A class that is
+    not larger is kept whole and is in no sum until the end; of a larger one somewhat
+    more are kept.
+
+    Parameters
+    ----------
+    codes : array of shape (n_samples,)
+        The class of each sample, as a number.
+    keys : array of shape (n_genes,)
+        A number per gene, see `keys_of_names` and `keys_of_matrix`.
+    n_classes : int
+    fold_of : array of shape (n_samples,), optional
+        The fold that holds each sample out, -1 for none.
+    n_folds : int
+        Where ``fold_of`` is not given: the samples that are drawn are dealt out over so
+        many folds, equal ones into the same; 0 holds none out.
+    per_class : int
+        Samples of a class that are drawn; with 0 there are sums alone.
+    n_threads : int
+        Threads; they change the time alone.
+
+    Attributes
+    ----------
+    sums : of the places of all samples that are not kept.
     """
 
     def __init__(
         self,
         codes: NDArray,
-        parts: NDArray,
         keys: NDArray,
         n_classes: int,
+        *,
+        fold_of: NDArray | None = None,
+        n_folds: int = 0,
+        per_class: int = PER_CLASS,
         n_threads: int = 1,
     ) -> None:
-        super().__init__(codes, parts, len(keys), n_classes, n_threads)
+        self._codes = codes
         self._keys = keys
+        self._n_classes = n_classes
+        self._fold_of = fold_of
+        self._n_folds = n_folds
+        self._parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
+        self._n_parts = int(self._parts.max()) + 1
+        self._n_threads = n_threads
         sizes = np.bincount(codes, minlength=n_classes)
-        self._is_large = sizes > PER_CLASS
-        share = np.minimum(_DRAWN / np.maximum(sizes, 1), 1.0)
+        self._is_large = sizes > per_class
+        # Of which as many as are wanted are enough, but for 1 in 1e7
+        enough = per_class + 6 * per_class**0.5
+        share = np.minimum(enough / np.maximum(sizes, 1), 1.0)
         self._limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
+        self.sums = self._sums_of(np.zeros((0, len(keys))), np.arange(0))
         # Of every block: positions, samples and hashes
         self._kept: list[tuple[NDArray, Any, NDArray]] = []
+
+    @property
+    def together(self) -> int:
+        """Blocks of a group: as many as make it worth sending their sums."""
+        return int(np.clip(self.sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
 
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
@@ -153,106 +150,59 @@ class DrawnSamples(PlaceSums):
         kept = ~self._is_large[codes]
         if len(ranked):
             places = places_in_sample(block[ranked], self._n_threads)
-            hashes[ranked] = place_hashes(places, self._keys)
+            hashes[ranked] = row_hashes(places, self._keys, PLACE_STEPS)
             kept[ranked] = hashes[ranked] < self._limits[codes[ranked]]
             summed = ~kept[ranked]
-            others = ranked[summed]
-            self._plus(places[summed], codes[others], self._parts[rows][others])
+            others = self._sums_of(places[summed], rows.start + ranked[summed])
+            self.sums = self.sums.plus(others)
         stay = np.flatnonzero(kept)
         of_block = rows.start + stay, block[stay], hashes[stay]
         self._kept = [*self._kept, of_block]
 
-    def merge(self, other: Self) -> None:
+    def _sums_of(self, places: Any, rows: NDArray) -> ClassSums:
+        """The sums of some samples."""
+        codes, parts = self._codes[rows], self._parts[rows]
+        return class_sums(places, codes, self._n_classes, parts, self._n_parts)
+
+    def merge(self, other: DrawnSamples) -> None:
         """Add the sums and samples that follow."""
-        super().merge(other)
+        self.sums = self.sums.plus(other.sums)
         self._kept = self._kept + other._kept
 
-    def result(self) -> Any:
-        """The sums, and the samples that are in none of them: positions, values and
-        hashes.
+    def result(self) -> tuple[ClassSums, NDArray, Any, NDArray, int]:
+        """What there is to fit to.
+
+        Returns
+        -------
+        sums : of the places of the genes, by class and part: 0, and 1 + each fold.
+        rows : positions of at most 500 samples per class, in an order that follows from
+            the samples themselves.
+        X : these samples.
+        fold_of : the fold that holds each of all samples out, -1 for none.
+        n_repeated : of the samples that are drawn, those that are equal to another one.
         """
-        rows, blocks, hashes = zip(*self._kept, strict=True)
+        of_blocks, blocks, hashes = zip(*self._kept, strict=True)
+        rows = np.concatenate(of_blocks)
         X = _stacked(blocks, "csr")
-        return self._sums, np.concatenate(rows), X, np.concatenate(hashes)
-
-
-class SortedSamples(PerSample):
-    """Accumulates the samples of some genes, sorted: see `sort_groups`."""
-
-    def __init__(self, n_samples: int, n_threads: int = 1) -> None:
-        super().__init__(n_samples)
-        self._n_threads = n_threads
-
-    def of_block(self, block: Any, rows: slice) -> NDArray:
-        """The numbers of each sample's distinct values."""
-        return sort_groups(dense(block), self._n_threads)
-
-
-def first_look(
-    run_pass: Pass,
-    codes: NDArray,
-    n_classes: int,
-    keys: NDArray,
-    *,
-    fold_of: NDArray | None = None,
-    n_folds: int = 0,
-    checks: Sequence[Accumulator] = (),
-    n_threads: int = 1,
-) -> tuple[ClassSums, NDArray, Any, NDArray, int]:
-    """One pass over all samples and genes, before anything is fitted.
-
-    Parameters
-    ----------
-    run_pass : callable
-        Feeds accumulators with all samples and genes.
-    codes : array of shape (n_samples,)
-        The class of each sample, as a number.
-    n_classes : int
-    keys : array of shape (n_genes,)
-        A number per gene, see `keys_of_names` and `keys_of_matrix`.
-    fold_of : array of shape (n_samples,), optional
-        The fold that holds each sample out, -1 for none.
-    n_folds : int
-        Where ``fold_of`` is not given: the samples that are kept are dealt out over so
-        many folds, equal ones into the same; 0 holds none out.
-    checks : sequence of Accumulator
-        Are fed in the same pass, and see every block first.
-    n_threads : int
-        Threads; they change the time alone.
-
-    Returns
-    -------
-    sums : of the places of the genes, by class and part: 0, and 1 + each fold.
-    rows : positions of at most 500 samples per class, in an order that follows from
-        the samples themselves.
-    X : these samples.
-    fold_of : the fold that holds each of all samples out, -1 for none.
-    n_repeated : of the samples that are kept, those that are equal to another one.
-    """
-    parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-    looking = DrawnSamples(codes, parts, keys, n_classes, n_threads)
-    run_pass([*checks, looking], None)
-    sums, rows, X, hashes = looking.result()
-    drawn = _lowest(codes[rows], hashes)
-    places = _places(X, n_threads)
-    total = ClassSums(sums.n_genes, n_classes)
-    total.add(places, codes[rows])
-    n_parts = sums.n_parts if fold_of is not None else n_folds + 1
-    order_of_genes = total.plus(sums).places()
-    hashes = place_hashes(places, mixed(order_of_genes))
-    order = np.lexsort([hashes, codes[rows]])
-    order = order[drawn[order]]
-    n_above = np.asarray((places > 0).sum(axis=1)).ravel()
-    folds, n_repeated = deal_folds(
-        codes[rows[order]], hashes[order], n_above[order] >= _FEW_GENES, n_folds
-    )
-    if fold_of is None:
-        fold_of = np.full(len(codes), -1)
-        fold_of[rows[order]] = folds
-    whole = ClassSums(sums.n_genes, n_classes, n_parts)
-    whole.add(places, codes[rows], fold_of[rows] + 1)
-    X = X[order].tocsc() if sparse.issparse(X) else X[order]
-    return whole.plus(sums), rows[order], X, fold_of, n_repeated
+        codes = self._codes[rows]
+        drawn = _lowest(codes, np.concatenate(hashes))
+        places = _places(X, self._n_threads)
+        all_sums = class_sums(places, codes, self._n_classes).plus(self.sums)
+        hashes = row_hashes(places, mixed(all_sums.places()), PLACE_STEPS)
+        order = np.lexsort([hashes, codes])
+        order = order[drawn[order]]
+        n_above = np.asarray((places > 0).sum(axis=1)).ravel()
+        folds, n_repeated = deal_folds(
+            codes[order], hashes[order], n_above[order] >= _FEW_GENES, self._n_folds
+        )
+        fold_of = self._fold_of
+        if fold_of is None:
+            fold_of = np.full(len(self._codes), -1)
+            fold_of[rows[order]] = folds
+        n_parts = int(fold_of.max()) + 2
+        kept = class_sums(places, codes, self._n_classes, fold_of[rows] + 1, n_parts)
+        X = X[order].tocsc() if sparse.issparse(X) else X[order]
+        return kept.plus(self.sums), rows[order], X, fold_of, n_repeated
 
 
 def deal_folds(
@@ -267,16 +217,15 @@ def deal_folds(
     be equal by chance, and each counts alone. Fewer folds serve classes that are all
     small; with 0 folds no sample is held out (-1).
     """
-    order = np.lexsort([codes, hashes])
-    is_first = np.ones(len(order), bool)
-    same = hashes[order][1:] == hashes[order][:-1]
-    is_first[1:] = ~(same & is_informative[order][1:])
-    group = np.empty(len(order), np.intp)
-    group[order] = np.cumsum(is_first) - 1
+    alone = np.where(is_informative, 0, np.arange(1, len(codes) + 1))
+    samples = np.stack([hashes, alone.astype(np.uint64)])
+    _, firsts, group = np.unique(
+        samples, axis=1, return_index=True, return_inverse=True
+    )
+    group = group.ravel()
     n_repeated = int((np.bincount(group)[group] > 1).sum())
     if not n_folds:
         return np.full(len(codes), -1), n_repeated
-    firsts = order[is_first]
     largest = int(np.bincount(codes[firsts]).max())
     if largest < 2:
         raise ValueError(
@@ -306,7 +255,7 @@ def _places(X: Any, n_threads: int) -> Any:
     ]
     if all(sparse.issparse(part) for part in parts):
         return sparse.csr_array(sparse.vstack(parts, format="csr"))
-    return np.concatenate([dense(part) for part in parts])
+    return np.concatenate([as_dense(part) for part in parts])
 
 
 def _stacked(blocks: Sequence[Any], form: Literal["csr", "csc"]) -> Any:
@@ -334,28 +283,20 @@ def keys_of_matrix(X: Any, codes: NDArray) -> NDArray[np.uint64]:
     counts = np.zeros(X.shape[1], np.intp)
     if len(codes) and np.bincount(codes).max() > PER_CLASS:
         for block in matrix_blocks(X):
-            values = dense(block)
+            values = as_dense(block)
             counts += (values > np.median(values, axis=1, keepdims=True)).sum(axis=0)
     return mixed(counts)
 
 
-def place_hashes(places: Any, keys: NDArray) -> NDArray[np.uint64]:
-    """A hash of the places in each sample: equal samples have equal ones."""
-    if sparse.issparse(places):
-        steps = places.data * PLACE_STEPS
-        whole = (steps.astype(np.uint64), places.indices, places.indptr)
-        return mixed(sparse.csr_matrix(whole, places.shape) @ keys)
-    return row_hashes(places, keys, PLACE_STEPS)
+def row_hashes(values: Any, keys: NDArray, factor: int = 1) -> NDArray[np.uint64]:
+    """A hash of each row: equal rows have equal ones.
 
-
-def row_hashes(values: NDArray, keys: NDArray, factor: int = 1) -> NDArray[np.uint64]:
-    """A hash of each row; values times the factor are whole numbers of at least 0."""
-    hashes = np.zeros(len(values), np.uint64)
-    step = max(1, _BLOCK_ENTRIES // max(1, values.shape[1]))
-    for start in range(0, len(values), step):
-        rows = slice(start, start + step)
-        hashes[rows] = (values[rows] * factor).astype(np.uint64) @ keys
-    return mixed(hashes)
+    Values, sparse or not, times the factor are whole numbers of at least 0.
+    """
+    hashes = [
+        (block * factor).astype(np.uint64) @ keys for block in matrix_blocks(values)
+    ]
+    return mixed(np.concatenate(hashes))
 
 
 def mixed(numbers: NDArray) -> NDArray[np.uint64]:
@@ -392,7 +333,9 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
             data = np.rint(above / np.repeat(n_above, n_above) * PLACE_STEPS)
             data /= PLACE_STEPS
             return sparse.csr_array((data, block.indices, block.indptr), block.shape)
-    ranks = order_samples(dense(block), n_threads).ranks(every_gene, dtype=np.float64)
+    ranks = order_samples(as_dense(block), n_threads).ranks(
+        every_gene, dtype=np.float64
+    )
     values = ranks.columns(np.arange(n_genes))
     lowest = values.min(axis=1, keepdims=True)
     n_lowest = 2.0 * lowest + 1.0
@@ -411,8 +354,3 @@ def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
         for code in np.unique(codes)
     ]
     return np.sort(np.concatenate(chosen))
-
-
-def dense(block: Any) -> NDArray:
-    """A block of samples as an array."""
-    return block.toarray() if sparse.issparse(block) else np.asarray(block)

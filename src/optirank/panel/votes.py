@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from optirank._util.arrays import as_dense
 from optirank._util.workers import threads
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import needed_values, worth_compiling
@@ -71,11 +72,12 @@ def vote_scores(
     return scores
 
 
-def sort_groups(values: NDArray, n_threads: int = 1) -> NDArray:
+def sort_groups(values: Any, n_threads: int = 1) -> NDArray:
     """Number the distinct values of every sample, in rising order."""
     from optirank.ranks.orders import order_samples
 
-    return order_samples(values, n_threads).groups_of(np.arange(values.shape[1]))
+    orders = order_samples(as_dense(values), n_threads)
+    return orders.groups_of(np.arange(values.shape[1]))
 
 
 def doubled_ranks_among(

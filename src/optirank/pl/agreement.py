@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from anndata import AnnData
 
-from optirank.io.data import DataError
+from optirank.io.data import DataError, gene_names
+from optirank.io.objects import profiles_of
+from optirank.io.passes import run_pass
+from optirank.model.file import as_model
 from optirank.panel.agreement import RanksByLabel, agreement_of, every_so_many
 from optirank.pl.axes import (
     BLUE,
     GREY,
-    AnnData,
     Axes,
     Place,
     axes_for,
     column,
-    finish,
     short,
 )
 
@@ -38,7 +40,6 @@ def agreement(
     layer: str | None = None,
     gene_column: str | None = None,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """How labels differ in genes outside the panel: in the reference, and here.
 
@@ -57,18 +58,13 @@ def agreement(
         :func:`optirank.tl.annotate`, or any others with the model's names.
     layer, gene_column
         As in :func:`optirank.tl.annotate`.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
     -------
     matplotlib Axes
     """
-    from optirank.io.data import gene_names
-    from optirank.io.objects import profiles_of
-    from optirank.io.passes import run_pass
-    from optirank.model.file import as_model
-
     fitted = as_model(model)
     if fitted.further is None:
         raise DataError(
@@ -93,7 +89,7 @@ def agreement(
             "or a clear agreement of fewer "
             f"({len(genes)} are there)"
         )
-    return finish(draw_agreement(ax, compared, classes), show)
+    return draw_agreement(ax, compared, classes)
 
 
 def draw_agreement(ax: Place, compared: Agreement, classes: Sequence[object]) -> Axes:

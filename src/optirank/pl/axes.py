@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._util.files import replacing
 from optirank._util.names import some
 from optirank.io.data import DataError, need
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     Place = Axes | Figure | None  # where to draw: see `axes_for`
-else:  # typing.get_type_hints works without importing them
-    Axes = AnnData = Figure = NDArray = Place = Any
+else:  # typing.get_type_hints works where matplotlib is not installed
+    Axes = Figure = Place = Any
 
 # Okabe and Ito's colours, safe for the colour-blind; their yellow cannot be seen on
 # white
 BLUE = "#0072B2"
+LIGHT_BLUE = "#7ABBE6"
 ORANGE = "#D55E00"
 GREY = "#999999"
 DARK = "#333333"
@@ -56,17 +56,16 @@ CHOSEN: dict[str, Any] = {
     "markeredgecolor": "white",
     "zorder": 5,
 }
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 LEGEND_ABOVE: dict[str, Any] = {
     "loc": "lower right",
     "bbox_to_anchor": (1, 1),
-    "frameon": False,
-    "fontsize": "small",
+    **LEGEND,
 }
 _STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "legend.frameon": False,
     "svg.hashsalt": "optirank",  # the same figure is the same file
     "svg.fonttype": "none",  # the browser has fonts for every script
     "text.parse_math": False,  # a dollar sign in a label is a dollar sign
@@ -74,23 +73,19 @@ _STYLE: dict[Any, Any] = {
 
 
 def axes_for(place: Any, width: float, height: float) -> Axes:
-    """Axes to draw on: those given, else new ones of a size in inches.
+    """Axes to draw on, open above and on the right: those given, else new ones of a
+    size in inches.
 
     An empty figure that is given gets this size, and axes.
     """
     if hasattr(place, "set_size_inches"):
         place.set_size_inches(width, height)
-        return place.subplots()
-    plt = need("matplotlib.pyplot", "report", "drawing")
-    if place is not None:
-        return place
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
-
-
-def finish(ax: Axes, show: bool) -> Axes:
-    """Show the figure where asked to."""
-    if show:
-        need("matplotlib.pyplot", "report", "drawing").show()
+        ax = place.subplots()
+    else:
+        plt = need("matplotlib.pyplot", "report", "drawing")
+        size = (width, height)
+        ax = place or plt.subplots(figsize=size, layout="constrained")[1]
+    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
@@ -153,6 +148,11 @@ def column(data: Any, name: str) -> NDArray:
 def record_of(data: Any, key: str) -> Any:
     """What :func:`optirank.tl.annotate` left in ``uns`` under a key; {} without it."""
     return getattr(data, "uns", {}).get(key, {})
+
+
+def withheld_word(data: Any, key: str) -> str:
+    """What labels under a key are called that are withheld."""
+    return str(record_of(data, key).get("withheld_label", "unassigned"))
 
 
 def heat_map(

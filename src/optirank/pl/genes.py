@@ -6,40 +6,43 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
+from anndata import AnnData
+from numpy.typing import NDArray
 
 from optirank._util.arrays import as_dense
+from optirank.io.blocks import blocks, unique_genes
+from optirank.io.data import gene_names
+from optirank.io.objects import profiles_of
+from optirank.model import Predictor
+from optirank.model.file import as_model
 from optirank.pl.axes import (
     BLUE,
     CHOSEN,
     DARK,
     ERROR_BARS,
     GREY,
+    LEGEND,
     ORANGE,
-    AnnData,
     Axes,
-    NDArray,
     Place,
     axes_for,
     cells_between,
     column,
-    finish,
     heat_map,
     short,
     slant,
 )
 from optirank.ranks.relative import weighted_ranks
-from optirank.ranks.scoring import best_class
+from optirank.workflow.cards import size_table
+from optirank.workflow.predict import label_profiles
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from optirank.estimators.optirank_cv import OptirankClassifierCV
-    from optirank.model import Predictor
 else:  # typing.get_type_hints works without importing it
     OptirankClassifierCV = Any
 
 _ROW = 0.19  # inches of a gene
-_BLOCK_SAMPLES = 4096  # labelled together
 # The ratio of the largest to the smallest size that needs a logarithmic axis
 _WIDE = 20
 _LABEL = 0.1  # the width of a label of four digits, as a share of the axis
@@ -55,7 +58,6 @@ def panel(
     layer: str | None = None,
     gene_column: str | None = None,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """Relative ranks of each class's heaviest genes, one column per sample.
 
@@ -76,31 +78,25 @@ def panel(
         Genes of each class, the heaviest that are there.
     layer, gene_column
         As in :func:`optirank.tl.annotate`.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
     -------
     matplotlib Axes
     """
-    from optirank.io.blocks import blocks, unique_genes
-    from optirank.io.data import gene_names
-    from optirank.io.objects import profiles_of
-    from optirank.model.file import as_model
-
+    fitted = as_model(model)
     profiles = unique_genes(profiles_of(adata, layer, gene_column))
     genes = gene_names(profiles)
-    predictor = as_model(model).bind(genes.tolist())
+    predictor = fitted.bind(genes.tolist())
     used = genes[predictor.columns]
-    classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
     if groupby is None:
-        narrow = predictor.narrowed()
-        read = blocks(profiles, used, _BLOCK_SAMPLES)
-        parts = [best_class(narrow.scores(block)) for block in read]
-        groups = classes[np.concatenate(parts)]
+        labels = label_profiles(profiles, fitted)
+        groups = labels.classes[labels.chosen]
     else:
         groups = column(adata, groupby)
-    chosen = _thinned(groups, classes.tolist(), max_samples)
+    classes = [str(label) for label in fitted.classes]
+    chosen = _thinned(groups, classes, max_samples)
     groups = groups[chosen]
     X = as_dense(next(blocks(profiles, used, len(chosen), np.sort(chosen))))
     X = X[np.argsort(np.argsort(chosen))]  # read in the file's order, drawn by group
@@ -115,12 +111,10 @@ def panel(
         ax.axvline(edge - 0.5, color="white", linewidth=1.5)
     _name_blocks(ax, leading)
     ax.tick_params(axis="y", labelsize="small")
-    return finish(ax, show)
+    return ax
 
 
-def panel_weights(
-    model: Any, *, n_genes: int = 40, ax: Axes | None = None, show: bool = False
-) -> Axes:
+def panel_weights(model: Any, *, n_genes: int = 40, ax: Axes | None = None) -> Axes:
     """Weights of the heaviest genes for each class.
 
     Two classes have one weight per gene, drawn as a bar: for the second class above 0,
@@ -132,15 +126,13 @@ def panel_weights(
     model : a fitted model, or the file of one
     n_genes : int, default=40
         Genes drawn, the heaviest of each class.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
     -------
     matplotlib Axes
     """
-    from optirank.model.file import as_model
-
     fitted = as_model(model)
     weights = fitted.panel.coef
     references = fitted.panel.references
@@ -176,25 +168,23 @@ def panel_weights(
     title = f"{total} genes" if len(kept) == total else f"{len(kept)} of {total} genes"
     title += "; a dot: in the reference set" if inside.any() else ""
     ax.set_title(title, fontsize="small", loc="right")
-    return finish(ax, show)
+    return ax
 
 
-def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Axes:
+def panel_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     """Accuracy on held-out samples against the number of genes, with the size chosen.
 
     Parameters
     ----------
     model : a model, the result of :func:`optirank.tl.train`, or the file of a model
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
     -------
     matplotlib Axes
     """
-    from optirank.workflow.cards import size_table
-
-    return finish(draw_sizes(ax, size_table(model)), show)
+    return draw_sizes(ax, size_table(model))
 
 
 def draw_sizes(ax: Place, curve: pd.DataFrame) -> Axes:
@@ -219,8 +209,7 @@ def draw_sizes(ax: Place, curve: pd.DataFrame) -> Axes:
     ax.set(xlabel="genes in the panel", ylabel="balanced accuracy (%)")
     ax.grid(visible=True, axis="y", color="#e6e6e6")
     ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="lower right", frameon=False, fontsize="small")
+    ax.legend(loc="lower right", **LEGEND)
     return ax
 
 
@@ -236,9 +225,7 @@ def _apart(sizes: NDArray, chosen: NDArray) -> list[float]:
     return sorted(kept)
 
 
-def selection_path(
-    model: OptirankClassifierCV, *, ax: Axes | None = None, show: bool = False
-) -> Axes:
+def selection_path(model: OptirankClassifierCV, *, ax: Axes | None = None) -> Axes:
     """Validation score against the number of genes, with the setting selected.
 
     The line joins the best setting at each number of genes, with standard errors over
@@ -250,7 +237,7 @@ def selection_path(
     ----------
     model : OptirankClassifierCV
         Fitted.
-    ax, show
+    ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
     Returns
@@ -303,7 +290,6 @@ def selection_path(
     scoring = model.scoring if isinstance(model.scoring, str) else "score"
     ax.set_xlabel("genes needed (mean over folds)")
     ax.set_ylabel(f"{scoring.replace('_', ' ')}, validation")
-    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, -0.16),
@@ -311,7 +297,7 @@ def selection_path(
         fontsize="small",
         frameon=False,
     )
-    return finish(ax, show)
+    return ax
 
 
 def _heaviest_of_each_class(weights: NDArray, n_genes: int) -> NDArray[np.intp]:

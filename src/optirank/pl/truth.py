@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from optirank.pl.axes import (
-    BLUE,
     COLOURS,
     DARK,
     ERROR_BARS,
     GREY,
+    LEGEND,
+    LIGHT_BLUE,
     Axes,
-    NDArray,
     Place,
     axes_for,
     cells_between,
     column,
-    finish,
     heat_map,
     record_of,
     short,
+    withheld_word,
 )
+from optirank.workflow.performance import Curves, performance, reliability_table
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pandas as pd
-
-    from optirank.workflow.performance import Curves
-
+_DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
+_UNIT = (-0.02, 1.02)  # limits of an axis of shares
+# Of each kind of curve: what is across, and what upwards
+_CURVES = {
+    "roc": ("1 − specificity", "sensitivity"),
+    "pr": ("sensitivity (recall)", "PPV (precision)"),
+}
+_BIN = 0.1  # width of a bin of confidence
 _FEW = 10  # labels of a bin from which on it is drawn full
 _WITH_NUMBERS = 15  # classes whose cells have room for numbers
 
@@ -41,7 +46,6 @@ def confusion(
     key: str = "optirank",
     *,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """How the samples of each class were labelled: a row per class, a column per label.
 
@@ -58,8 +62,6 @@ def confusion(
         Column of the labels.
     ax : matplotlib Axes, optional
         Where to draw; a new figure otherwise.
-    show : bool, default=False
-        Whether to show the figure at once.
 
     Returns
     -------
@@ -69,7 +71,7 @@ def confusion(
         counts = data.performance.confusion
     else:
         counts = _counts(data, truth, key)
-    return finish(draw_confusion(ax, counts), show)
+    return draw_confusion(ax, counts)
 
 
 def reliability(
@@ -78,7 +80,6 @@ def reliability(
     key: str = "optirank",
     *,
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """How often labels are right against their confidence, and how many there are.
 
@@ -86,23 +87,20 @@ def reliability(
     are 95 % intervals. Labels that were withheld are left out. Parameters as in
     :func:`confusion`, but a data frame needs the column ``key + "_confidence"`` too.
     """
-    from optirank.workflow.performance import reliability_table
-
     if hasattr(data, "performance"):
         table = data.performance.reliability
     else:
         true_classes = _truth(data, truth)
         given = column(data, key)
         confidence = column(data, f"{key}_confidence")
-        withheld = str(record_of(data, key).get("withheld_label", "unassigned"))
         has_truth = np.array([name is not None for name in true_classes])
-        known = has_truth & (given != withheld)
+        known = has_truth & (given != withheld_word(data, key))
         if not known.any():
             raise ValueError(f"no sample has a {truth} and a label")
         table = reliability_table(
             confidence[known].astype(float), (true_classes == given)[known]
         )
-    return finish(draw_reliability(ax, table), show)
+    return draw_reliability(ax, table)
 
 
 def roc(
@@ -112,16 +110,13 @@ def roc(
     *,
     kind: str = "roc",
     ax: Axes | None = None,
-    show: bool = False,
 ) -> Axes:
     """ROC curves (``kind="pr"``: precision-recall curves), one per class.
 
     Parameters as in :func:`confusion`; samples of classes that the model does not have
     are left out. A class has the same colour in both kinds.
     """
-    from optirank.workflow.performance import performance
-
-    if kind not in ("roc", "pr"):
+    if kind not in _CURVES:
         raise ValueError(f"kind={kind!r}: use 'roc' or 'pr'")
     if hasattr(data, "performance"):
         judged = data.performance
@@ -136,24 +131,21 @@ def roc(
         proba = np.asarray(data.obsm[f"{key}_proba"])[known]
         given = classes[proba.argmax(axis=1)]
         judged = performance(true_classes[known], given, proba, classes.tolist())
-    return finish(draw_curves(ax, judged.curves, kind), show)
+    return draw_curves(ax, judged.curves, kind)
 
 
 def _counts(data: Any, truth: str | None, key: str) -> pd.DataFrame:
     """Samples by true class and label, the model's classes first."""
-    import pandas as pd
-
     table = pd.crosstab(
         pd.Series(_truth(data, truth), dtype=object),
         pd.Series(column(data, key), dtype=object),
     )
     if table.empty:
         raise ValueError(f"no sample has both a {truth} and a {key}")
-    order = [str(name) for name in record_of(data, key).get("classes", ())]
-    order += sorted(set(map(str, table.index)) - set(order))
-    labels_alone = sorted(set(map(str, table.columns)) - set(order))
-    rows = [name for name in order if name in table.index or name in table.columns]
-    return table.reindex(index=rows, columns=[*rows, *labels_alone], fill_value=0)
+    classes = [str(name) for name in record_of(data, key).get("classes", ())]
+    rows = list(dict.fromkeys([*classes, *map(str, table.index)]))
+    columns = list(dict.fromkeys([*rows, *map(str, table.columns)]))
+    return table.reindex(index=rows, columns=columns, fill_value=0)
 
 
 def _truth(data: Any, truth: str | None) -> NDArray:
@@ -163,9 +155,18 @@ def _truth(data: Any, truth: str | None) -> NDArray:
 
 
 def draw_confusion(ax: Place, counts: pd.DataFrame) -> Axes:
-    """Samples by true class (rows) and label (columns), coloured by shares of
-    the row.
+    """Samples by true class (rows) and label (columns), coloured by shares of the row.
+
+    Classes that no sample is of, and none got the label of, are left out.
     """
+    given = counts.sum()
+    unseen = {
+        name
+        for name, row in counts.iterrows()
+        if not row.any() and not given.get(name, 0)
+    }
+    rows = [name for name in counts.index if name not in unseen]
+    counts = counts.loc[rows, [name for name in counts if name not in unseen]]
     table = counts.to_numpy()
     sizes = table.sum(axis=1)
     with np.errstate(invalid="ignore"):
@@ -226,24 +227,15 @@ def draw_reliability(ax: Place, table: pd.DataFrame) -> Axes:
     Bins of fewer than 10 labels are hollow.
     """
     ax = axes_for(ax, 4.8, 5.0)
-    look: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
-    ax.plot([0, 1], [0, 1], label="as confident as right", **look)
+    ax.plot([0, 1], [0, 1], label="as confident as right", **_DIAGONAL)
     few = (table["n_samples"] < _FEW).to_numpy()
     hollow = {"markerfacecolor": "white", "linestyle": "none"}
     _points_with_bars(ax, table.loc[~few], "labels given")
     _points_with_bars(ax, table.loc[few], f"fewer than {_FEW}", **hollow)
-    ax.set(
-        xlim=(-0.02, 1.02),
-        ylim=(-0.02, 1.02),
-        xlabel="confidence",
-        ylabel="share right",
-    )
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="best", frameon=False, fontsize="small")
+    ax.set(xlim=_UNIT, ylim=_UNIT, xlabel="confidence", ylabel="share right")
+    ax.legend(loc="best", **LEGEND)
     top = ax.inset_axes((0, 1.03, 1, 0.16), sharex=ax)
-    width = 0.1 if len(table) < 2 else float(np.diff(table["bin"]).min())
-    look = {"width": width, "align": "edge", "color": BLUE, "alpha": 0.35}
-    top.bar(table["bin"], table["n_samples"], **look)
+    top.bar(table["bin"], table["n_samples"], _BIN, align="edge", color=LIGHT_BLUE)
     top.set_ylabel("labels", fontsize="small")
     top.tick_params(labelbottom=False, length=0, labelsize="x-small")
     top.spines[["top", "right"]].set_visible(False)
@@ -274,13 +266,10 @@ def draw_curves(ax: Place, curves: Mapping[str, Curves], kind: str = "roc") -> A
     curve.
     """
     ax = axes_for(ax, 4.8, 4.8)
-    by_area = sorted(curves, key=lambda name: (curves[name].auc, name))
-    named = [name for name in curves if name in by_area[: len(COLOURS)]]
+    named = sorted(curves, key=lambda name: (curves[name].auc, name))[: len(COLOURS)]
     colours = dict(zip(named, COLOURS, strict=False))
-    areas = {
-        name: curves[name].auc if kind == "roc" else curves[name].average_precision
-        for name in named
-    }
+    field = "auc" if kind == "roc" else "average_precision"
+    areas = {name: getattr(curves[name], field) for name in named}
     others = [name for name in curves if name not in colours]
     drawn = sorted(named, key=lambda name: (areas[name], name))
     if kind == "roc" and len(curves) == 2:
@@ -296,20 +285,16 @@ def draw_curves(ax: Place, curves: Mapping[str, Curves], kind: str = "roc") -> A
         else:
             ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **look)
     if kind == "roc":
-        ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
-        ax.set(xlabel="1 − specificity", ylabel="sensitivity")
-    else:
-        ax.set(xlabel="sensitivity (recall)", ylabel="PPV (precision)")
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-    ax.spines[["top", "right"]].set_visible(False)
+        ax.plot([0, 1], [0, 1], **_DIAGONAL)
+    xlabel, ylabel = _CURVES[kind]
+    ax.set(xlim=_UNIT, ylim=_UNIT, aspect="equal", xlabel=xlabel, ylabel=ylabel)
     title = "area"
     if len(curves) > len(COLOURS):
         title = f"area: the {len(COLOURS)} classes of lowest AUC, others grey"
     ax.legend(
         loc="lower right" if kind == "roc" else "lower left",
-        frameon=False,
-        fontsize="small",
         title=title,
         title_fontsize="small",
+        **LEGEND,
     )
     return ax

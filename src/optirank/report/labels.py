@@ -138,8 +138,7 @@ def mostly_withheld(labels: Labels) -> list[str]:
 
 def _reasons(labels: Labels) -> list[tuple[str, int]]:
     """Why labels are withheld and how many, the most frequent reason first."""
-    counts = Counter(map(str, labels.reasons[labels.withheld]))
-    return sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    return Counter(map(str, labels.reasons[labels.withheld])).most_common()
 
 
 def _advice(labels: Labels) -> list[tuple[str, str]]:

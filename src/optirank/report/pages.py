@@ -37,8 +37,6 @@ _VIEWS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
     TrainingResult: ("training", training_view),
     Labels: ("labels", labels_view),
 }
-# Parts of a view that name parameters, such as adapt=True
-_NAME_OPTIONS = {"notes", "warnings", "tiles", "advice", "withholds"}
 
 
 def check_report() -> None:
@@ -82,22 +80,21 @@ def page(
         view = view_of(result)
     else:
         raise TypeError(f"a {type(result).__name__} has no page")
-    for name in _NAME_OPTIONS & set(view):
-        view[name] = _spelled(view[name], spell)
     model = result.model
     shared = {
         "version": __version__,
         "python": platform.python_version(),
-        "spell": spell,
         "date": date.today().isoformat() if dated else "",
         "calibrated": model.panel.calibration is not None,
         "card": model_card(model),
         "card_tables": card_tables(model),
     }
-    return page_template(f"{template}.html.jinja").render(shared | view)
+    return page_template(f"{template}.html.jinja", spell=spell).render(shared | view)
 
 
-def page_template(name: str, package: str = "optirank.report") -> Template:
+def page_template(
+    name: str, package: str = "optirank.report", *, spell: Callable[[str], str] = str
+) -> Template:
     """A template of a package, which may extend the templates of this room.
 
     ``base.html.jinja`` has the look of all pages, ``parts.html.jinja`` their parts.
@@ -112,14 +109,7 @@ def page_template(name: str, package: str = "optirank.report") -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = percent
+    environment.filters.update({"percent": percent, "spell": spell})
     shared = {"counted": counted, "ends_in_percent": ends_in_percent, "zip": zip}
     environment.globals.update(shared)
     return environment.get_template(name)
-
-
-def _spelled(part: Any, spell: Callable[[str], str]) -> Any:
-    """The texts of a part of a view, with options as the reader types them."""
-    if isinstance(part, list | tuple):
-        return type(part)(_spelled(item, spell) for item in part)
-    return spell(part) if isinstance(part, str) else part

@@ -9,7 +9,6 @@ import numpy as np
 
 from optirank._util.metrics import in_percent, percent
 from optirank._util.names import some
-from optirank.model import panel_table
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import draw_sizes
 from optirank.pl.truth import draw_confusion, draw_curves, draw_reliability
@@ -119,7 +118,6 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         name for name in judged.classes if counts.loc[name].any() or any(counts[name])
     ]
     unseen = [name for name in judged.classes if name not in seen]
-    further = [name for name in counts if name not in judged.classes]
     table = judged.per_class.loc[seen]
     lows = table[[f"{measure}_low" for measure in MEASURES]].to_numpy()
     known = lows[~np.isnan(lows)]
@@ -130,9 +128,7 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         shares = judged.prevalence.items()
         listed = some(f"{name} {percent(share)}" for name, share in shares)
         prevalence = f"{judged.prevalence_from}, {listed}"
-    figures = {
-        "confusion": figure_image(draw_confusion, counts.loc[seen, [*seen, *further]])
-    }
+    figures = {"confusion": figure_image(draw_confusion, counts)}
     if judged.n_given:
         figures["reliability"] = figure_image(draw_reliability, judged.reliability)
     for kind in ("roc", "pr") if judged.curves else ():
@@ -205,7 +201,7 @@ def _mistakes(judged: Performance) -> list[dict[str, Any]]:
 
 def _genes(model: Model) -> dict[str, Any]:
     """The heaviest genes and which class they speak for."""
-    panel = panel_table(model)
+    panel = model.table()
     weights = panel.filter(regex="^weight_").to_numpy()
     names = [str(label) for label in model.score_classes]
     rows = panel.head(_SHOWN_GENES).to_dict("records")

@@ -14,7 +14,6 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from optirank.solver.problem import (
@@ -216,42 +215,3 @@ class OptirankFamily(Family):
                 replace(problem, l1=l1, l2=l2), **self._accuracy
             ),
         )
-
-
-@dataclass(frozen=True)
-class FixedReferenceFamily(Family):
-    """Weights on ranks relative to a reference set that is given, as positions."""
-
-    reference: tuple[int, ...] = ()
-    name = "fixed reference"
-
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
-        """See :class:`Family`."""
-        from optirank.solver.convex import solve_at
-        from optirank.solver.solve import solve_grid_at
-
-        genes = self._reference(samples, y, chain)
-        gamma = np.zeros(samples.n_genes)
-        gamma[genes] = 1.0
-        problem = self._problem(samples, y, v, len(genes))
-        return self._fit(
-            chain,
-            lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
-            lambda l1, l2: solve_at(
-                replace(problem, l1=l1, l2=l2), gamma, **self._accuracy
-            ),
-        )
-
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
-        """The positions of the reference genes."""
-        return np.array(self.reference, dtype=np.intp)
-
-
-class RankFamily(FixedReferenceFamily):
-    """rank-lr: the reference set is all genes."""
-
-    name = "rank-lr"
-    on_device = True
-
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
-        return np.arange(samples.n_genes)

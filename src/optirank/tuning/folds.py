@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 
@@ -67,56 +65,6 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     return usable
 
 
-def fold_numbers(codes: NDArray, folds: Sequence[Fold]) -> NDArray:
-    """The fold that holds each sample out, -1 for none."""
-    fold_of = np.full(len(codes), -1)
-    for k, (_, test) in enumerate(folds):
-        fold_of[test] = k
-    return fold_of
-
-
-_DONOR = re.compile(
-    r"(^|[^a-z])(donor|patient|subject|individual|participant|person|animal)([^a-z]|$)"
-)
-
-
-def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
-    """Say that a column looks like that of donors with several samples each.
-
-    Samples of one donor resemble each other: where they are on both sides of a fold,
-    held-out samples are not independent.
-    """
-    for column in obs.columns:
-        words = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(column)).lower()
-        if column == label or not _DONOR.search(words):
-            continue
-        values = obs[column].dropna()
-        n_donors = values.nunique()
-        if 2 <= n_donors <= len(values) / 2:
-            return [
-                f"column {str(column)!r} looks like that of donors ({n_donors} of "
-                f"{len(values)} samples): samples of one donor resemble each other, "
-                "and held-out figures are too high where donors are on both sides of "
-                f"a fold; batch={str(column)!r} leaves donors out"
-            ]
-    return []
-
-
-def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
-    """Say that samples are equal to others, and what folds make of them."""
-    if not n_repeated:
-        return []
-    what = (
-        "where they are in several sources, held-out figures are too high"
-        if has_sources
-        else "equal samples are in one fold"
-    )
-    return [
-        f"{n_repeated} samples have the same order of genes as another sample, and "
-        f"are probably copies: {what}"
-    ]
-
-
 def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
     """Folds that keep the samples of a group together."""
     names, group_codes = np.unique(groups, return_inverse=True)
@@ -126,7 +74,10 @@ def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
             "give several"
         )
     if len(names) <= n_folds:
-        return _folds_of(group_codes)
+        return [
+            (np.flatnonzero(group_codes != k), np.flatnonzero(group_codes == k))
+            for k in range(len(names))
+        ]
     from sklearn.model_selection import StratifiedGroupKFold
 
     # In one order, so that the order of the samples changes no fold
@@ -137,33 +88,18 @@ def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
 
 
 def _stratified(y: NDArray, n_folds: int) -> list[Fold]:
-    """Folds as scikit-learn's StratifiedKFold has them; fewer for small classes.
+    """Stratified folds; fewer where all classes are small.
 
-    Samples in the order of their classes, which are ordered by their first sample, are
-    dealt out over the folds: so each fold gets its share of every class. Within a class
-    the first samples are in the first fold. A class may have fewer samples than there
-    are folds. (scikit-learn itself takes a second to load.)
+    A class may have fewer samples than there are folds.
     """
-    _, first, inverse, counts = np.unique(
-        y, return_index=True, return_inverse=True, return_counts=True
-    )
-    largest = int(counts.max())
+    from sklearn.model_selection import StratifiedKFold
+
+    largest = int(np.unique(y, return_counts=True)[1].max())
     if largest < 2:
         raise ValueError(
             "every class has a single sample: cross-validation needs at least two"
         )
-    codes = np.argsort(np.argsort(first))[inverse]
-    dealt = np.arange(len(y)) % min(n_folds, largest)
-    fold_of = np.empty(len(y), dtype=np.intp)
-    # Both sides are sorted by class; of each class, the folds it was dealt are sorted
-    by_class = np.argsort(codes, kind="stable")
-    fold_of[by_class] = dealt[np.lexsort([dealt, codes[by_class]])]
-    return _folds_of(fold_of)
-
-
-def _folds_of(fold_of: NDArray) -> list[Fold]:
-    """Training and validation samples of each fold."""
-    return [
-        (np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k))
-        for k in range(int(fold_of.max()) + 1)
-    ]
+    splitter = StratifiedKFold(min(n_folds, largest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # says that a class is small
+        return [*splitter.split(np.zeros((len(y), 1)), y)]

@@ -18,9 +18,8 @@ from optirank.model import Model
 from optirank.model.archive import to_plain
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import model_digest
-from optirank.model.further import FurtherGenes
 from optirank.model.likeness import CHANCE, INVERTED, INVERTED_BELOW
-from optirank.model.tree import SURE, Terms, Tree
+from optirank.model.tree import SURE
 from optirank.model.values import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import (
@@ -86,6 +85,7 @@ def model_data(model: Model) -> dict[str, Any]:
             "(method='panel') to export one"
         )
     card = model.card
+    further, tree, terms = model.further, model.tree, model.terms
     return {
         "name": card.name,
         "label": card.label,
@@ -95,9 +95,11 @@ def model_data(model: Model) -> dict[str, Any]:
         "n_genes": model.n_genes,
         "n_rows": len(model.panel.coef),
         "genes": list(model.path_genes),
-        "further": model.further and _further_data(model.further),
-        "tree": model.tree and _tree_data(model.tree),
-        "terms": model.terms and _terms_data(model.terms),
+        "further": further
+        and {"genes": further.genes.tolist(), "means": _bytes(further.means, "<f2")},
+        # Pairs: objects of JavaScript have keys that are numbers in another order
+        "tree": tree and {"parents": list(tree.parents.items()), "levels": tree.levels},
+        "terms": terms and {"ids": list(terms.ids.items()), "version": terms.version},
         "panels": [_panel_data(model, panel) for panel in model.panels.values()],
         "standard_error": card.standard_error or 0.0,
         "values": to_plain(card.values),
@@ -118,19 +120,6 @@ def _panel_data(model: Model, panel: SizedPanel) -> dict[str, Any]:
         "error_control": to_plain(panel.error_control),
         "missing": to_plain(panel.missing),
     }
-
-
-def _further_data(further: FurtherGenes) -> dict[str, Any]:
-    return {"genes": further.genes.tolist(), "means": _bytes(further.means, "<f2")}
-
-
-def _tree_data(tree: Tree) -> dict[str, Any]:
-    # Pairs: objects of JavaScript have keys that are numbers in another order
-    return {"parents": list(tree.parents.items()), "levels": tree.levels}
-
-
-def _terms_data(terms: Terms) -> dict[str, Any]:
-    return {"ids": list(terms.ids.items()), "version": terms.version}
 
 
 def _bytes(values: np.ndarray, kind: str) -> str:

@@ -29,6 +29,8 @@ def model_card(
     `size_table`.
     """
     card = model.card
+    rivals = [f"{name} {percent(share)}" for name, share in card.baselines.items()]
+    unknown = f"; {card.unknown_types}" if card.unknown_types else ""
     lines: list[tuple[str, object]] = [
         ("name", card.name),
         ("description", card.description),
@@ -38,8 +40,8 @@ def model_card(
         ("model", _kind(model)),
         ("held out", _accuracy(card)),
         (judges(card), _judged_line(card)),
-        ("simple rivals", _baselines(card)),
-        ("unknown types", _unknown_types(model)),
+        ("simple rivals", "; ".join(rivals)),
+        ("unknown types", f"get one of the labels{unknown}"),
         ("confidence", _confidence(model)),
         ("withholds", _withholds(model)),
         ("tree of labels", _tree(model)),
@@ -101,17 +103,6 @@ def _judged_line(card: Card) -> str:
         f"balanced accuracy {percent(mean)}, mean of {n_sets} sets"
         f"{_over(together, card)}; lowest {percent(lowest)}"
     )
-
-
-def _baselines(card: Card) -> str:
-    return "; ".join(
-        f"{name} {percent(share)}" for name, share in card.baselines.items()
-    )
-
-
-def _unknown_types(model: Model) -> str:
-    text = model.card.unknown_types
-    return "get one of the labels" + (f"; {text}" if text else "")
 
 
 def _confidence(model: Model) -> str:

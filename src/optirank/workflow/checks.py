@@ -28,62 +28,50 @@ if TYPE_CHECKING:
     from optirank.io.cluster import Cluster
     from optirank.model import Model
 
-_NAMES = 100_000  # that are joined at a time
 
-
-class EmptySamples(PerSample):
-    """Accumulates which samples have the same value in every gene.
+def are_empty(block: Any, source: str) -> NDArray[np.bool_]:
+    """Which samples of a block have the same value in every gene.
 
     Values that are missing, or no numbers, are refused.
     """
-
-    def __init__(self, n_samples: int, source: str) -> None:
-        super().__init__(n_samples)
-        self._source = source
-
-    def of_block(self, block: Any, rows: slice) -> NDArray[np.bool_]:
-        """Which samples of a block are empty."""
-        refuse_no_numbers(block, self._source)
-        if sparse.issparse(block):
-            return np.diff(block.indptr) == 0
-        return block.min(axis=1) == block.max(axis=1)
+    refuse_no_numbers(block, source)
+    if sparse.issparse(block):
+        return np.diff(block.indptr) == 0
+    return block.min(axis=1) == block.max(axis=1)
 
 
-class Checksums(PerSample):
-    """Accumulates a checksum of the values of each sample, sparse or not.
+def checksums(block: Any) -> NDArray[np.uint64]:
+    """A checksum of the values of each sample of a block, sparse or not.
 
     That of a sample is ``sum over j of a_j x_j`` modulo 2^64, with x_j the bits of a
     value in single precision and a_j random odd numbers, always the same ones.
     """
+    random = np.random.default_rng(0).integers(0, 1 << 63, block.shape[1], np.uint64)
+    factors = 2 * random + np.uint64(1)
+    if not sparse.issparse(block):
+        return _bits(block) @ factors
+    bits = (_bits(block.data), block.indices, block.indptr)
+    return sparse.csr_matrix(bits, block.shape) @ factors
 
-    def of_block(self, block: Any, rows: slice) -> NDArray[np.uint64]:
-        """The checksums of a block."""
-        random = np.random.default_rng(0).integers(
-            0, 1 << 63, block.shape[1], np.uint64
-        )
-        factors = 2 * random + np.uint64(1)
-        if not sparse.issparse(block):
-            return _bits(block) @ factors
-        bits = (_bits(block.data), block.indices, block.indptr)
-        return sparse.csr_matrix(bits, block.shape) @ factors
 
-    def checksum(
-        self, genes: Sequence[object] | NDArray, samples: Sequence[object] | NDArray
-    ) -> str:
-        """One checksum of the names of genes and samples and of all values.
+def whole_checksum(
+    of_samples: NDArray,
+    genes: Sequence[object] | NDArray,
+    samples: Sequence[object] | NDArray,
+) -> str:
+    """One checksum of the names of genes and samples and of all values.
 
-        The order of the samples does not matter.
-        """
-        values = self.result().astype("<u8")
-        names = np.array([str(name) for name in samples], dtype=object)
-        order = np.lexsort([values, np.unique(names, return_inverse=True)[1]])
-        digest = hashlib.blake2b(digest_size=16)
-        for some in (genes, names[order]):
-            for start in range(0, len(some), _NAMES):
-                text = "\0".join(map(str, some[start : start + _NAMES]))
-                digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-        digest.update(values[order].data)
-        return digest.hexdigest()
+    The order of the samples does not matter. ``of_samples`` are their `checksums`.
+    """
+    values = of_samples.astype("<u8")
+    names = np.array([str(name) for name in samples], dtype=object)
+    order = np.lexsort([values, np.unique(names, return_inverse=True)[1]])
+    digest = hashlib.blake2b(digest_size=16)
+    for some in (genes, names[order]):
+        text = "".join(f"{name}\0" for name in some)
+        digest.update(text.encode("utf-8", "surrogatepass"))
+    digest.update(values[order].data)
+    return digest.hexdigest()
 
 
 def _bits(values: Any) -> NDArray[np.uint64]:
@@ -113,19 +101,19 @@ _MIN_VALUES = 4
 _MIN_GENES = 10
 
 
-def fingerprints(X: Any) -> list[str]:
+def fingerprints(X: Any) -> NDArray[np.str_]:
     """A hash per sample (row) of the ranks of its values; "" where they say
     too little.
     """
     ranks = panel_ranks(X)
     doubled = np.rint(2.0 * ranks * ranks.shape[1]).astype("<u4")
-    hashes = []
-    for row in doubled:
+    hashes = np.zeros(len(doubled), dtype="U16")
+    for number, row in enumerate(doubled):
         sizes = np.unique(row, return_counts=True)[1]
         n_apart = len(row) - sizes.max()
-        too_little = len(sizes) < _MIN_VALUES or n_apart < min(_MIN_GENES, len(row) - 1)
-        digest = hashlib.blake2b(row.tobytes(), digest_size=8).hexdigest()
-        hashes.append("" if too_little else digest)
+        if len(sizes) >= _MIN_VALUES and n_apart >= min(_MIN_GENES, len(row) - 1):
+            digest = hashlib.blake2b(row.tobytes(), digest_size=8)
+            hashes[number] = digest.hexdigest()
     return hashes
 
 
@@ -134,7 +122,7 @@ def some_fingerprints(X: Any) -> tuple[str, ...]:
     n_samples = X.shape[0]
     n_chosen = min(N_FINGERPRINTS, n_samples)
     chosen = np.linspace(0, n_samples - 1, n_chosen).astype(np.intp)
-    return tuple(sorted({text for text in fingerprints(X[chosen]) if text}))
+    return tuple(sorted({text for text in fingerprints(X[chosen]).tolist() if text}))
 
 
 def matching_fingerprints(
@@ -148,33 +136,13 @@ def matching_fingerprints(
     names = gene_names(adata)
     if not wanted or not set(names).issuperset(model.genes):
         return 0
-    same = _Matching(wanted)
+    of_samples = PerSample(adata.n_obs, fingerprints)
     run_pass(
         adata,
-        [same],
+        [of_samples],
         model.genes,
         size=block_rows(len(names)),
         together=_TOGETHER,
         cluster=cluster,
     )
-    return len(same.result())
-
-
-class _Matching:
-    """Accumulates the fingerprints that are wanted and there."""
-
-    def __init__(self, wanted: set[str]) -> None:
-        self._wanted = wanted
-        self._same: set[str] = set()
-
-    def add(self, block: Any, rows: slice) -> None:
-        """Look for those of a block."""
-        self._same = self._same | self._wanted.intersection(fingerprints(block))
-
-    def merge(self, other: _Matching) -> None:
-        """Add those of others."""
-        self._same = self._same | other._same
-
-    def result(self) -> set[str]:
-        """The fingerprints."""
-        return self._same
+    return len(wanted.intersection(of_samples.result().tolist()))

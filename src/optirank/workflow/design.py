@@ -20,11 +20,9 @@ import pandas as pd
 from optirank._util.names import some
 from optirank._util.scales import per_ten_thousand, value_scale
 from optirank._util.workers import one_blas_thread, worker_count
-from optirank.io.blocks import SCALE_SAMPLES, blocks
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
-from optirank.io.genes import match_genes
-from optirank.panel.candidates import ClassSums
+from optirank.panel.candidates import class_sums
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
 from optirank.panel.gene_roles import best_more
@@ -39,10 +37,14 @@ from optirank.workflow.design_tables import (
     idle_genes,
 )
 from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.gene_lists import excluded_genes, find_listed, included_genes
+from optirank.workflow.gene_lists import (
+    excluded_genes,
+    find_listed,
+    shared_genes,
+)
 from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
-from optirank.workflow.train import each_once, train_prepared
+from optirank.workflow.train import say_all, train_prepared
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -137,7 +139,7 @@ def design(
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
 ) -> DesignResult:
-    """Design a panel on labelled profiles, or raise DataError.
+    """Design a panel on labelled profiles, or raise ValueError.
 
     Parameters
     ----------
@@ -149,18 +151,10 @@ def design(
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
     """
-    tell = each_once(say)
-    try:
-        result = _designed(
-            data, options, command, source or source_of(data), tell, progress
-        )
-        if test is not None:
-            result = _judged_by_test(result, test, test_label or options.label)
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(str(error)) from error
-    tell(result.notes)
+    made_of = source or source_of(data)
+    result = _designed(data, options, command, made_of, say, progress)
+    if test is not None:
+        result = _judged_by_test(result, test, test_label or options.label, say)
     return result
 
 
@@ -169,7 +163,7 @@ def _designed(
     options: DesignOptions,
     command: str,
     source: str,
-    tell: Callable[[Sequence[str]], None],
+    say: Callable[[str], None] | None,
     progress: Progress | None,
 ) -> DesignResult:
     """Choose the genes, train, and judge the panel."""
@@ -177,13 +171,14 @@ def _designed(
         label=options.label,
         batch=options.batch,
         n_jobs=options.n_jobs,
+        include=options.include,
         name=options.name,
         description=options.description,
     )
     n_threads = worker_count(options.n_jobs)
     prepared = prepare(data, asked, n_threads=n_threads)
     X, codes = prepared.X, prepared.codes[prepared.kept]
-    scale = _scale(prepared)
+    scale = value_scale(X)
     means, shares = _expression(X, codes, scale)
     other_names = _names_beside(prepared)
     listed, left_out = _choose(
@@ -192,7 +187,7 @@ def _designed(
     kind = "extended" if len(listed) else "chosen"
     if len(prepared.include) == prepared.n_genes:
         kind = "scored"
-    tell([*prepared.notes, prepared.summary()])
+    say_all(say, [*prepared.notes, prepared.summary()])
     training = train_prepared(prepared, asked, command, source, progress)
     with one_blas_thread():  # products are small, and the same for any machine
         genes = gene_table(training.model, prepared, listed, means, shares, other_names)
@@ -211,6 +206,7 @@ def _designed(
         if kind == "scored":
             additions = _addition_table(prepared, training, n_threads)
             idle = idle_genes(held_out, prepared.genes)
+    say_all(say, notes[len(prepared.notes) :])
     return DesignResult(
         training=training,
         kind=kind,
@@ -229,10 +225,14 @@ def _designed(
 
 
 def _judged_by_test(
-    result: DesignResult, test: AnnData, test_label: str
+    result: DesignResult,
+    test: AnnData,
+    test_label: str,
+    say: Callable[[str], None] | None,
 ) -> DesignResult:
     """The same with the labels of other labelled samples against their classes."""
     evaluation = evaluate_profiles(test, result.model, test_label)
+    say_all(say, evaluation.notes)
     judged = evaluation.performance
     line = {
         "kind": "test",
@@ -258,26 +258,13 @@ def _judged_by_test(
     )
 
 
-def _scale(prepared: Prepared) -> str:
-    """What the values are, by evenly spaced samples."""
-    rows = prepared.rows[:: max(1, len(prepared.rows) // SCALE_SAMPLES)]
-    first = 0
-    for part in prepared.data:  # of several, the first that has such samples tells
-        inside = rows[(rows >= first) & (rows < first + part.n_obs)] - first
-        for block in blocks(part, prepared.genes, len(rows), inside):
-            return value_scale(block)
-        first += part.n_obs
-    raise RuntimeError("a training has samples")
-
-
 def _expression(X: Any, codes: NDArray, scale: str) -> tuple[NDArray, NDArray]:
     """How the genes are expressed in each class (rows), of the samples that are kept:
     means, per 10,000 of a sample's total, and shares of samples with a value above 0.
     """
     of_classes = []
     for values in (per_ten_thousand(X, scale), (X > 0).astype(np.float32)):
-        sums = ClassSums(X.shape[1], int(codes.max()) + 1)
-        sums.add(values, codes)
+        sums = class_sums(values, codes, int(codes.max()) + 1)
         of_classes.append(sums.sums[0] / sums.sizes[0][:, None])
     means, shares = of_classes
     return means, shares
@@ -319,11 +306,13 @@ def _choose(
             skip_unknown=options.skip_unknown,
         )
         notes += found_notes
-    asked = TrainingOptions(label=options.label, include=options.include)
-    included = included_genes(prepared.genes, source, asked, notes)
-    required = np.union1d(listed, included).astype(np.intp)
+    required = np.union1d(listed, prepared.include).astype(np.intp)
     excluded = excluded_genes(names, options.exclude, notes)
-    allowed = ~excluded & _measured(names, options, source, notes)
+    allowed = ~excluded
+    if options.query_genes is not None:
+        measured = [str(gene) for gene in options.query_genes]
+        whose = "the assay can measure"
+        allowed &= shared_genes(names, source, measured, whose, notes)
     allowed &= _within_bounds(highest, options, source)
     allowed[required] = True
     prepared.include = required
@@ -359,28 +348,6 @@ def _panel_size(
             "ask for fewer (n_genes=), or allow more"
         )
     return n_genes
-
-
-def _measured(
-    names: Sequence[str], options: DesignOptions, source: str, notes: list[str]
-) -> NDArray[np.bool_]:
-    """Mask of the genes that the assay can measure."""
-    if options.query_genes is None:
-        return np.ones(len(names), dtype=bool)
-    match = match_genes(names, [str(gene) for gene in options.query_genes])
-    n_shared = int(match.present.sum())
-    if n_shared < 2:
-        raise DataError(
-            f"{source} shares {n_shared} genes with those that the assay can measure: "
-            f"it has genes such as {some(names, 3)}, those are "
-            f"{some(options.query_genes, 3)}"
-        )
-    notes.append(
-        f"{n_shared} of {len(names)} genes may be used: those that the assay can "
-        "measure"
-    )
-    notes += match.spelling_notes()
-    return match.present
 
 
 def _within_bounds(

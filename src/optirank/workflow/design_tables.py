@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank._util.arrays import as_dense
 from optirank._util.metrics import balanced
 from optirank.io.homologs import are_ensembl_ids, ensembl_id, ensembl_ids_of, symbols_of
-from optirank.panel.candidates import ClassSums
+from optirank.panel.candidates import class_sums
 from optirank.panel.drills import confused_pairs
 from optirank.panel.gene_roles import loss_changes, margin_losses, replacements
-from optirank.panel.sources import dense, places_in_sample, some_rows
+from optirank.panel.sources import places_in_sample, some_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,7 +103,7 @@ def class_table(
 def _depends_on(model: Model, X: Any, codes: NDArray) -> list[str]:
     """Of each class the genes whose loss lowers the margin of its samples most."""
     rows = some_rows(codes, _PER_CLASS)
-    values = dense(X[:, model.panel.columns][rows])
+    values = as_dense(X[:, model.panel.columns][rows])
     costs = margin_losses(values, model.panel.coef, codes[rows])
     named = []
     for code in range(len(model.classes)):
@@ -189,11 +190,12 @@ def gene_table(
 
 def _smallest_panel(model: Model) -> NDArray[np.intp]:
     """Of each gene the size of the smallest panel of the path that has it."""
-    smallest = np.full(model.n_genes, model.n_genes)
-    for size in sorted(model.panels, reverse=True):
-        inside = np.isin(model.panel.columns, model.panels[size].columns)
-        smallest[inside & (size <= smallest)] = size
-    return smallest
+    own = model.panel.columns
+    sizes = [
+        np.where(np.isin(own, panel.columns), size, model.n_genes)
+        for size, panel in model.panels.items()
+    ]
+    return np.min(sizes, axis=0)
 
 
 def _ensembl_ids(
@@ -238,14 +240,13 @@ def _backups(model: Model, prepared: Prepared) -> tuple[list[str], NDArray]:
     samples = prepared.X[rows]
     allowed = np.asarray(prepared.allowed)
     outside = np.setdiff1d(allowed, model.panel.columns)
-    sums = ClassSums(samples.shape[1], len(model.classes))
-    sums.add(places_in_sample(samples), codes[rows])
+    sums = class_sums(places_in_sample(samples), codes[rows], len(model.classes))
     candidates = sums.best_genes(_N_BACKUPS, among=outside)
     if not len(candidates):
         return [""] * model.n_genes, np.full(model.n_genes, np.nan)
     best, likeness = replacements(
-        dense(samples[:, model.panel.columns]),
-        dense(samples[:, candidates]),
+        as_dense(samples[:, model.panel.columns]),
+        as_dense(samples[:, candidates]),
         model.panel.coef,
         codes[rows],
     )

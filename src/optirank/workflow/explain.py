@@ -28,7 +28,7 @@ class Explanation(NamedTuple):
     sample, label, confidence : the sample, its label, and how probable that is.
     withheld_because : why the label is withheld; "" where it is given.
     scores : class, score and probability, the most probable first.
-    table : what each gene contributes to each class, see `optirank.model.explain`.
+    table : what each gene contributes to each class, see `optirank.Model.explain`.
     pairs : of each class, the pairs of genes whose votes count most; empty for the
         paper's classifiers.
     """
@@ -87,11 +87,8 @@ def explain_row(
         }
     ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
     pairs = {}
-    if model.votes:
-        pairs = {
-            str(label): deciding_pairs(model, sample, label, used)
-            for label in model.classes
-        }
+    for label in model.classes if model.votes else ():
+        pairs[str(label)] = deciding_pairs(model, sample, label, used)
     chosen = int(probabilities.argmax())
     return Explanation(
         sample=str(adata.obs_names[row]),

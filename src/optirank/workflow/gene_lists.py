@@ -190,12 +190,14 @@ def _by_other_names(
 ) -> list[str]:
     """Fill in the columns of genes that have another name; notes on them."""
     table = "the shipped table of Ensembl ids"
-    spellings = [(table, symbols_of(wanted), names)]
-    spellings.append((table, ensembl_ids_of(wanted), names))
-    for column, others in other_names.items():
-        spellings.append(
-            (f"the column {column!r}", list(wanted), list(map(str, others)))
-        )
+    spellings = [
+        (table, symbols_of(wanted), names),
+        (table, ensembl_ids_of(wanted), names),
+        *(
+            (f"the column {column!r}", wanted, [str(name) for name in others])
+            for column, others in other_names.items()
+        ),
+    ]
     notes = []
     for where, words, places in spellings:
         counts = Counter(places)
@@ -216,7 +218,16 @@ def usable_genes(
     texts = [str(name) for name in names]
     kept = np.ones(len(texts), dtype=bool)
     if options.gene_list is not None:
-        kept = _listed_genes(texts, source, options.gene_list, notes)
+        wanted = list(dict.fromkeys(map(str, options.gene_list)))
+        listed, list_notes = find_listed(wanted, texts, source, skip_unknown=True)
+        if len(listed) < 2:
+            raise DataError(
+                f"{source} has {len(listed)} of the {len(wanted)} genes asked for, too "
+                f"few: it has genes such as {some(texts, 3)}, asked for were "
+                f"{some(wanted, 3)}"
+            )
+        notes += list_notes
+        kept = np.isin(np.arange(len(texts)), listed)
     kept &= ~excluded_genes(texts, options.exclude, notes)
     positions = np.flatnonzero(kept)
     if len(positions) < 2:
@@ -226,47 +237,28 @@ def usable_genes(
         )
     if options.query_genes is not None:
         chosen = [texts[k] for k in positions]
-        shared = _shared_genes(chosen, source, options.query_genes, notes)
+        whose = "the data to be labelled have"
+        shared = shared_genes(chosen, source, options.query_genes, whose, notes)
         positions = positions[shared]
     return positions
 
 
-def _listed_genes(
-    texts: list[str], source: str, gene_list: Sequence[str], notes: list[str]
-) -> NDArray:
-    """Mask of the genes that a list names."""
-    wanted = list(dict.fromkeys(str(gene) for gene in gene_list))
-    known = set(wanted)
-    kept = np.array([text in known for text in texts], dtype=bool)
-    if kept.sum() < 2:
-        raise DataError(
-            f"{source} has {kept.sum()} of the {len(wanted)} genes asked for, too few: "
-            f"it has genes such as {some(texts, 3)}, asked for were {some(wanted, 3)}"
-        )
-    missing = sorted(known.difference(texts))
-    if missing:
-        notes.append(
-            f"{len(missing)} of {len(wanted)} genes asked for are missing: "
-            f"{some(missing)}"
-        )
-    return kept
-
-
-def _shared_genes(
-    texts: list[str], source: str, query_genes: Sequence[str], notes: list[str]
-) -> NDArray:
-    """Mask of the genes that the data to be labelled have."""
-    match = match_genes(texts, query_genes)
+def shared_genes(
+    texts: Sequence[str],
+    source: str,
+    others: Sequence[str],
+    whose: str,
+    notes: list[str],
+) -> NDArray[np.bool_]:
+    """Mask of the genes that are among others; ``whose`` says what these are."""
+    match = match_genes(texts, others)
     n_shared = int(match.present.sum())
     if n_shared < 2:
         raise DataError(
-            f"{source} shares {n_shared} genes with the data to be labelled: it has "
-            f"genes such as {some(texts, 3)}, those have {some(query_genes, 3)}"
+            f"{source} shares {n_shared} genes with those that {whose}: it has genes "
+            f"such as {some(texts, 3)}, those are {some(others, 3)}"
         )
-    notes.append(
-        f"{n_shared} of {len(texts)} genes are used: those that the data to be "
-        "labelled have"
-    )
+    notes.append(f"{n_shared} of {len(texts)} genes are used: those that {whose}")
     notes += match.spelling_notes()
     return match.present
 

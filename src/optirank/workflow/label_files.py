@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.files import check_outputs, replacing, write_text
+from optirank._util.files import replacing, write_text
 from optirank.io.cluster import cluster_at
 from optirank.io.data import DataError, need
 from optirank.io.reading import check_path, guess_format, open_file
@@ -65,10 +65,6 @@ def predict_file(
     out = Path(out)
     options = options or PredictOptions()
     _check_files(paths, out, reading)
-    inputs = [*paths, reading.get("samples")]
-    if isinstance(model, str | Path):
-        inputs.append(model)
-    check_outputs({"the labels": out}, inputs, force=True)
     fitted = as_model(model)
     names = names_of_files(paths)
     run = run_of(model_digest(fitted), paths, options.given(), reading)
@@ -102,27 +98,39 @@ def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
     """The options of reading that differ from their defaults, as a record
     keeps them.
     """
-    given = {name: value for name, value in reading.items() if value}
+    given = {}
+    for name, value in reading.items():
+        if value:
+            given[name] = list(value) if isinstance(value, tuple) else value
     if "samples" in given:
         given["samples"] = Path(given["samples"]).name
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in given.items()
-    }
+    return given
 
 
 def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:
-    """Refuse files that are not there, and formats that cannot be written."""
-    if not paths:
-        raise DataError("no file is named: name at least one")
-    for path in paths:
-        check_path(path)
-        check_format(out, path, reading.get("format") or guess_format(path))
-    if len(paths) > 1 and out.suffix.lower() == ".h5ad":
+    """Refuse, before any work, files that are not there and formats that labels cannot
+    be written in.
+    """
+    suffix = out.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(
+            f"{out}: labels are written as {', '.join(SUFFIXES)}: use such a name"
+        )
+    if suffix == ".parquet":
+        need("pyarrow", "parquet", f"writing {out}")
+    if suffix == ".h5ad" and len(paths) > 1:
         raise DataError(
             f"{out} would be a copy of one query, and there are {len(paths)}: write "
             "the labels as .csv, .parquet or .zarr"
         )
+    for path in paths:
+        check_path(path)
+        format_of_query = reading.get("format") or guess_format(path)
+        if suffix == ".h5ad" and format_of_query != "h5ad":
+            raise DataError(
+                f"{out} would be a copy of the query with labels, but {path} is not "
+                "an .h5ad: write the labels as .csv"
+            )
 
 
 def explain_sample(
@@ -197,22 +205,6 @@ def _record(parts: Sequence[Labels], names: Sequence[str]) -> dict[str, Any]:
     return record
 
 
-def check_format(out: Path, query: Path, query_format: str) -> None:
-    """Refuse, before any work, a format that labels cannot be written in."""
-    suffix = out.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise DataError(
-            f"{out}: labels are written as {', '.join(SUFFIXES)}: use such a name"
-        )
-    if suffix == ".parquet":
-        need("pyarrow", "parquet", f"writing {out}")
-    if suffix == ".h5ad" and query_format != "h5ad":
-        raise DataError(
-            f"{out} would be a copy of the query with labels, but {query} is not an "
-            ".h5ad: write the labels as .csv"
-        )
-
-
 def write_labels(
     labels: Labels, out: Path, query: Path, *, spreadsheet: bool = False
 ) -> None:
@@ -242,19 +234,9 @@ def record_path(out: Path) -> Path:
 def write_record(labels: Labels, out: Path) -> Path:
     """Write how the labels in a file were made, beside it."""
     path = record_path(out)
-    write_text(path, json.dumps(plain_record(labels.record), indent=1) + "\n")
+    text = json.dumps(labels.record, indent=1, default=np.ndarray.tolist)
+    write_text(path, f"{text}\n")
     return path
-
-
-def plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record in the types that JSON has."""
-    plain = {}
-    for name, value in record.items():
-        if isinstance(value, Mapping):
-            plain[name] = plain_record(value)
-        else:
-            plain[name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return plain
 
 
 def _tables(labels: Labels) -> Iterator[pd.DataFrame]:

@@ -8,7 +8,6 @@ as often as better, at every fineness (docs/notes.md), so a sample keeps its own
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import counted, some
+from optirank._util.names import some
 from optirank.ontology import ID_COLUMN, term_ids
 from optirank.workflow import Result
 from optirank.workflow.levels import level_columns
@@ -32,39 +31,6 @@ if TYPE_CHECKING:
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
-_NO_CLASS = (  # words that mark samples without a label
-    *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
-    *("unclassified", "na", "n/a", "nan", "none", "null", "other", "missing", "?", "-"),
-)
-
-
-def label_notes(labels: Iterable[object]) -> list[str]:
-    """What is odd about class labels: words for "no label", and names that differ by a
-    typo.
-
-    Labels that differ only in case or in spaces, and words such as "Unknown" or "NA",
-    are classes like any other to a classifier; mostly that is a mistake.
-    """
-    counts = Counter(str(label) for label in labels if isinstance(label, str))
-    notes = [
-        f"{counted(n, 'sample is', 'samples are')} labelled {name!r}: it is used as a "
-        "class like any other; "
-        "remove these samples, or leave their label empty, if they have no known class"
-        for name, n in counts.items()
-        if name.strip().lower() in _NO_CLASS
-    ]
-    alike: dict[str, list[str]] = defaultdict(list)
-    for name in counts:
-        alike["".join(name.split()).casefold()].append(name)
-    notes += [
-        "the labels "
-        f"{' and '.join(f'{name!r} ({counts[name]} samples)' for name in names)} "
-        "differ only in case or spaces: they are different classes; rename one if "
-        "they are the same"
-        for names in alike.values()
-        if len(names) > 1
-    ]
-    return notes
 
 
 def label_table(
@@ -247,13 +213,14 @@ class Labels(Result):
         if self.files is not None:
             columns["file"] = self.files[rows]
         if self.clusters is not None and self.groups is not None:
-            of_cluster = self.clusters.set_index("cluster")
-            place = of_cluster.index.get_indexer(pd.Index(self._clusters[rows]))
-            labels = of_cluster["label"].to_numpy(dtype=object)[place]
-            shares = of_cluster["share"].to_numpy(dtype=float)[place]
+            of_samples = self.clusters.set_index("cluster").reindex(
+                self._clusters[rows]
+            )
+            labels = of_samples["label"].to_numpy(dtype=object)
+            has_none = pd.isna(labels)
             columns["cluster"] = self.groups[rows]
-            columns["cluster_label"] = np.where(place < 0, self.words[codes], labels)
-            columns["cluster_share"] = np.where(place < 0, np.nan, shares)
+            columns["cluster_label"] = np.where(has_none, self.words[codes], labels)
+            columns["cluster_share"] = of_samples["share"].to_numpy(dtype=float)
         return columns
 
     def annotate(self, obs: Any, obsm: Any, uns: Any, key: str) -> None:

@@ -14,7 +14,7 @@ from optirank._util.workers import worker_count
 from optirank.model import Model
 from optirank.model.card import CurvePoint
 from optirank.model.weights import SizedPanel
-from optirank.panel.elimination import search_panels
+from optirank.panel.elimination import is_learned, search_panels
 from optirank.panel.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import best_class, by_class
@@ -50,6 +50,7 @@ def train_panel(
         prepared.sums,
         prepared.kept,
         prepared.X,
+        prepared.fold_of,
         prepared.codes,
         len(prepared.classes),
         prepared.run_pass,
@@ -58,12 +59,9 @@ def train_panel(
         include=prepared.include,
         allowed=prepared.allowed,
         per_class=prepared.per_class,
-        fold_of=prepared.fold_of,
         n_threads=worker_count(options.n_jobs),
         progress=progress,
     )
-    if held_out is None:
-        raise RuntimeError("a training has folds")
     genes = prepared.genes
     panels = {
         size: SizedPanel(
@@ -109,7 +107,7 @@ def train_settings(
     X = prepared.X.tocsr() if hasattr(prepared.X, "tocsr") else prepared.X
     y = prepared.codes[rows]
     fold = prepared.fold_of[rows]
-    weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
+    weights = prepared.weights[rows]
     width = 1 if len(prepared.classes) == 2 else len(prepared.classes)
     all_scores = np.full((len(settings), len(rows), width), np.nan)
     shape = (len(settings), prepared.n_folds)
@@ -117,7 +115,7 @@ def train_settings(
     accuracies = np.full((*shape, 1 + len(VIEW_STRENGTHS)), np.nan)
     n_fits = n_genes.size + 1
     for column, number in enumerate(np.unique(fold[fold >= 0])):
-        parts = np.arange(sums.n_parts)
+        parts = np.arange(len(sums.sizes))
         genes = sums.best_genes(_N_CANDIDATES, parts[parts != number + 1])
         train = np.flatnonzero(fold != number)
         test = np.flatnonzero(fold == number)
@@ -151,6 +149,8 @@ def train_settings(
     names = prepared.genes[columns]
     model = Model.from_estimator(estimator, names)
     panel = _with_mean_ranks(model.panel, X[:, columns], y)
+    scores = all_scores[chosen]
+    learned = (fold >= 0) & is_learned(scores, y)
     of_folds = plain[chosen]
     error = float(standard_error(of_folds[np.isfinite(of_folds)]))
     words = ", ".join(f"{name} {value:g}" for name, value in settings[chosen].items())
@@ -159,8 +159,8 @@ def train_settings(
         n_genes=model.n_genes,
         genes=names,
         X=X[:, columns],
-        held_out=rows[fold >= 0],
-        scores={model.n_genes: all_scores[chosen][fold >= 0]},
+        held_out=rows[learned],
+        scores={model.n_genes: scores[learned]},
         curve=[CurvePoint(model.n_genes, float("nan"), error)],
         notes=(f"setting chosen among {len(settings)}: {words}",),
     )

@@ -1,8 +1,8 @@
 """What a user may ask of a training, a design and a prediction, each option in one
-place.
+place, with its default.
 
-A new field with a `Flag` is an option of the command line; the parameter of the same
-name in `optirank.tl` has the same default.
+The parameter of the same name in `optirank.tl` has the same default; the commands in
+`optirank.cli` spell the options, and pass those that are given.
 """
 
 from __future__ import annotations
@@ -12,64 +12,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from optirank._util.flags import Flag
 from optirank.workflow import METHODS
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 ONTOLOGY = "ontology"  # in place of a file, a tree of the Cell Ontology
 
-_GENES = "Options for the genes"
-_MODEL = "Options for the model's card"
-_MISSING = "Options for genes with other names"
-
 # What is said of learning from a query, and what it means
 _ADAPT: dict[object, bool | str] = {
-    None: False,
     False: False,
     True: True,
     "always": True,
     "auto": "auto",
 }
-
-# Of a training and of a design alike
-Label = Annotated[
-    str, Flag(metavar="COLUMN", help="Class labels.", names=("--label", "-l"))
-]
-Batch = Annotated[
-    str | None,
-    Flag(metavar="COLUMN", help="Source (data set, donor); each is held out in turn."),
-]
-Threads = Annotated[
-    int | None,
-    Flag(
-        metavar="N",
-        help="Threads; default: all processors.",
-        names=("--jobs", "-j"),
-        lowest=1,
-    ),
-]
-Include = Annotated[
-    Sequence[str] | str,
-    Flag(
-        metavar="GENES",
-        help="Genes that must be in the panel: names, patterns or a file.",
-        heading=_GENES,
-        typed=list[str] | None,
-    ),
-]
-Name = Annotated[str, Flag(metavar="TEXT", help="Name of the model.", heading=_MODEL)]
-Description = Annotated[
-    str,
-    Flag(
-        metavar="TEXT",
-        help="Its intended use, kept in the model.",
-        heading=_MODEL,
-        names=("--describe",),
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,106 +36,25 @@ class TrainingOptions:
     ``n_jobs`` are threads, -1 for all processors.
     """
 
-    label: Annotated[
-        str | Sequence[str],
-        Flag(
-            metavar="COLUMN",
-            help="Class labels; several columns, coarse to fine, comma-separated.",
-            names=("--label", "-l"),
-            typed=str,
-        ),
-    ]
-    batch: Batch = None
-    tree: Annotated[
-        Mapping[str, str] | str | os.PathLike[str] | None,
-        Flag(
-            metavar="FILE|ontology",
-            help="Coarser labels: a table of labels and parents, or the word ontology.",
-            typed=Path | None,
-        ),
-    ] = None
-    ontology: Annotated[
-        Mapping[str, str] | str | os.PathLike[str] | None,
-        Flag(
-            metavar="FILE",
-            help="Cell Ontology terms of the labels, as optirank labels writes them.",
-            typed=Path | None,
-        ),
-    ] = None
-    mapping: Annotated[
-        Mapping[str, str] | None,
-        Flag(
-            metavar="LABEL=OTHER",
-            help="Join a label to another, such as 'b=B cell'. Repeatable.",
-            names=("--map",),
-            typed=list[str] | None,
-        ),
-    ] = None
-    method: Annotated[
-        str,
-        Flag(
-            metavar="|".join(METHODS),
-            help="One panel, the paper's classifier, or all genes.",
-            choices=tuple(METHODS),
-        ),
-    ] = "panel"
-    target_error: Annotated[
-        float | None,
-        Flag(
-            metavar="SHARE",
-            help=(
-                "Let the model withhold labels so that at most this share of those "
-                "given is wrong, judged by held-out samples."
-            ),
-            lowest=0.0,
-            highest=1.0,
-        ),
-    ] = None
-    n_jobs: Threads = None
-    n_genes: Annotated[
-        int | str,
-        Flag(
-            metavar="N",
-            help="Genes in the panel; default: by held-out accuracy.",
-            heading=_GENES,
-            names=("--genes",),
-            typed=int | None,
-            lowest=2,
-        ),
-    ] = "auto"
-    gene_list: Annotated[
-        Sequence[str] | None,
-        Flag(
-            metavar="FILE",
-            help="Use these genes, one per line; with --genes the best of them.",
-            heading=_GENES,
-            typed=Path | None,
-        ),
-    ] = None
-    query_genes: Annotated[
-        Sequence[str] | None,
-        Flag(
-            metavar="QUERY",
-            help="To be labelled later: use only its genes. Repeatable.",
-            heading=_GENES,
-            names=("--for",),
-            typed=list[Path] | None,
-        ),
-    ] = None
-    include: Include = ()
-    exclude: Annotated[
-        Sequence[str] | str,
-        Flag(
-            metavar="GENES",
-            help="Genes that may not be: names, patterns such as 'MT-*', a file.",
-            heading=_GENES,
-            typed=list[str] | None,
-        ),
-    ] = ()
-    name: Name = ""
-    description: Description = ""
+    label: str | Sequence[str]
+    batch: str | None = None
+    tree: Mapping[str, str] | str | os.PathLike[str] | None = None
+    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None
+    mapping: Mapping[str, str] | None = None
+    method: str = "panel"
+    target_error: float | None = None
+    n_jobs: int | None = None
+    n_genes: int | str = "auto"
+    gene_list: Sequence[str] | None = None
+    query_genes: Sequence[str] | None = None
+    include: Sequence[str] | str = ()
+    exclude: Sequence[str] | str = ()
+    name: str = ""
+    description: str = ""
 
     def __post_init__(self) -> None:
+        from optirank.model.confidence import check_target_error  # NumPy loads
+
         if not isinstance(self.label, str):
             object.__setattr__(self, "label", tuple(map(str, self.label)))
         if not all(self.columns):
@@ -190,18 +65,15 @@ class TrainingOptions:
                 "leave out the tree, or all but the finest column"
             )
         if self.method not in METHODS:
-            raise ValueError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
+            raise ValueError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
         n_genes = self.n_genes
         is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
         if n_genes != "auto" and not is_number:
             raise ValueError(f"{n_genes!r} genes: give a number of genes, or 'auto'")
         if n_genes != "auto" and int(n_genes) < 2:
             raise ValueError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
-        error = self.target_error
-        if error is not None and not 0 < error < 1:
-            raise ValueError(
-                f"target error {error!r}: use a share between 0 and 1, such as 0.05"
-            )
+        if self.target_error is not None:
+            check_target_error(self.target_error)
         _list_patterns(self)
         if self.method != "panel" and (self.include or n_genes != "auto"):
             raise ValueError(
@@ -230,85 +102,20 @@ class DesignOptions:
     measure; ``n_jobs`` are threads, -1 for all processors.
     """
 
-    label: Label
-    batch: Batch = None
-    n_jobs: Threads = None
-    n_genes: Annotated[
-        int | None,
-        Flag(
-            metavar="N",
-            help="Genes in the panel; default: 100, or those of the list.",
-            heading=_GENES,
-            names=("--genes",),
-            lowest=2,
-        ),
-    ] = None
-    gene_list: Annotated[
-        Sequence[str] | None,
-        Flag(
-            metavar="FILE",
-            help=(
-                "A list, one gene per line, to score as it is; with --genes, to extend."
-            ),
-            heading=_GENES,
-            names=("--list",),
-            typed=Path | None,
-        ),
-    ] = None
-    skip_unknown: Annotated[
-        bool,
-        Flag(
-            help="Go on without genes of the list that the reference lacks.",
-            heading=_GENES,
-        ),
-    ] = False
-    include: Include = ()
-    exclude: Annotated[
-        Sequence[str] | str,
-        Flag(
-            metavar="GENES",
-            help=(
-                "Genes that may not be: names, patterns such as 'MT-*', a file, or the "
-                "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell cycle)."
-            ),
-            heading=_GENES,
-            typed=list[str] | None,
-        ),
-    ] = ()
-    min_mean: Annotated[
-        float | None,
-        Flag(
-            metavar="COUNTS",
-            help="Least mean, per 10,000, in the class where a gene is highest.",
-            heading=_GENES,
-            lowest=0.0,
-        ),
-    ] = None
-    max_mean: Annotated[
-        float | None,
-        Flag(metavar="COUNTS", help="Largest such mean.", heading=_GENES, lowest=0.0),
-    ] = None
-    per_class: Annotated[
-        int,
-        Flag(
-            metavar="N",
-            help="Genes of largest weight that each class keeps.",
-            heading=_GENES,
-            lowest=0,
-        ),
-    ] = 0
-    query_genes: Annotated[
-        Sequence[str] | None,
-        Flag(
-            metavar="QUERY",
-            help="To be labelled later: use only its genes; a list of genes will do.",
-            heading=_GENES,
-            names=("--for",),
-            typed=Path | None,
-        ),
-    ] = None
-    name: Name = ""
-    description: Description = ""
+    label: str
+    batch: str | None = None
+    n_jobs: int | None = None
+    n_genes: int | None = None
+    gene_list: Sequence[str] | None = None
+    skip_unknown: bool = False
+    include: Sequence[str] | str = ()
+    exclude: Sequence[str] | str = ()
+    min_mean: float | None = None
+    max_mean: float | None = None
+    per_class: int = 0
+    query_genes: Sequence[str] | None = None
+    name: str = ""
+    description: str = ""
 
     def __post_init__(self) -> None:
         n_genes = self.n_genes
@@ -343,92 +150,16 @@ def _list_patterns(options: TrainingOptions | DesignOptions) -> None:
 class PredictOptions:
     """How labels are given: parameters of :func:`optirank.tl.annotate`."""
 
-    clusters: Annotated[
-        str | None,
-        Flag(metavar="COLUMN", help="Clusters: each also gets its majority label."),
-    ] = None
-    adapt: Annotated[
-        bool | str,
-        Flag(
-            metavar="[auto]",
-            help="Learn from the query; labels then depend on its other samples. With "
-            "auto, only where the agreement of other genes says that it helps.",
-            typed=str | None,
-            choices=("always", "auto"),
-            alone="always",
-        ),
-    ] = False
-    strict: Annotated[
-        bool,
-        Flag(
-            help="Withhold all labels, and end with an error, where an alarm says that "
-            "they may all be wrong."
-        ),
-    ] = False
-    target_error: Annotated[
-        float | None,
-        Flag(
-            metavar="SHARE",
-            help="Withhold labels so that at most this share of those given is wrong, "
-            "judged by held-out samples (with 80 % confidence) and by the query's own "
-            "confidences; default: as the model was trained; 1 withholds none.",
-            lowest=0.0,
-            highest=1.0,
-        ),
-    ] = None
-    threshold: Annotated[
-        float | None,
-        Flag(
-            metavar="SHARE",
-            help="Withhold labels of a lower confidence.",
-            lowest=0.0,
-            highest=1.0,
-        ),
-    ] = None
-    sensitivity: Annotated[
-        Mapping[str, float] | str | None,
-        Flag(
-            metavar="CLASS=SHARE",
-            help="Of two classes, find this one with this sensitivity, such as "
-            "'er positive=0.95', by the model's held-out samples.",
-            typed=str | None,
-        ),
-    ] = None
-    unknown_rate: Annotated[
-        float | None,
-        Flag(
-            metavar="SHARE",
-            help="Withhold labels of samples that look like no class; the share of "
-            "held-out samples that may lose their label, such as 0.01.",
-            lowest=0.0,
-            highest=1.0,
-        ),
-    ] = None
-    levels: Annotated[
-        bool, Flag(help="Write one column per level of the model's tree of labels.")
-    ] = False
-    drop_classes: Annotated[
-        bool,
-        Flag(
-            help=(
-                "Leave out classes that cannot be told because their genes are missing."
-            ),
-            heading=_MISSING,
-        ),
-    ] = False
-    homologs: Annotated[
-        Homologs,
-        Flag(
-            metavar="mouse|case|FILE",
-            help=(
-                "Genes of another species: a table of two columns, or case (names that "
-                "differ only in case are the same gene); mouse and human names are "
-                "recognised."
-            ),
-            heading=_MISSING,
-            typed=str | None,
-        ),
-    ] = None
+    clusters: str | None = None
+    adapt: bool | str = False
+    strict: bool = False
+    target_error: float | None = None
+    threshold: float | None = None
+    sensitivity: Mapping[str, float] | str | None = None
+    unknown_rate: float | None = None
+    levels: bool = False
+    drop_classes: bool = False
+    homologs: Homologs = None
 
     def __post_init__(self) -> None:
         if self.adapt not in _ADAPT:

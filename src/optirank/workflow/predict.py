@@ -43,7 +43,7 @@ from optirank.workflow.explain import explain_row
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
-from optirank.workflow.withholding import STRICT, operating_point, withhold
+from optirank.workflow.withholding import operating_point, withhold
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -138,7 +138,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
             f"learning from the query changed {n_changed} of {len(chosen)} labels"
         )
     else:
-        probabilities = predictor.probabilities(query.scores)
+        probabilities = predictor.panel.probabilities(query.scores)
         if options.adapt == "auto":
             notes.append(NOT_LEARNED)
         elif query.trust.adapt_helps:
@@ -161,8 +161,6 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         leaf_confidence = way.confidence[:, -1]
         chosen = (way.leaf[:, None] == leaves).argmax(axis=1)
     reasons = withholding.reasons
-    if query.alarms and options.strict:
-        reasons[:] = STRICT
     codes[reasons != ""] = len(model.labels)
     notes += withholding.notes
     if predictor.panel.calibration is None:
@@ -200,9 +198,9 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     """Probabilities of all samples, learned from the query."""
     from optirank.panel.adaptation import learn_from_query, sharpened
 
-    predictor = query.predictor
-    plain = predictor.probabilities(query.scores)
-    soft = predictor.probabilities(query.scores, calibrated=False)
+    panel = query.predictor.panel
+    plain = panel.probabilities(query.scores)
+    soft = panel.probabilities(query.scores, calibrated=False)
     genes = gene_names(query.adata)
     size = block_rows(len(genes))
 

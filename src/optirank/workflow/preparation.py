@@ -1,16 +1,20 @@
 """From profiles to what a training works on: usable samples and genes, classes, folds,
-and the first pass over them.
+the first pass over them, and what is odd about them.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 import warnings
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optirank._util.names import counted, some
+from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
 from optirank.io.blocks import unique_genes
 from optirank.io.data import (
@@ -26,17 +30,10 @@ from optirank.io.data import (
 )
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
-from optirank.panel.sources import first_look, keys_of_names
-from optirank.tuning.folds import (
-    N_FOLDS,
-    donor_notes,
-    fold_numbers,
-    make_folds,
-    repeated_notes,
-)
-from optirank.workflow.checks import Checksums, EmptySamples
+from optirank.panel.sources import DrawnSamples, keys_of_names
+from optirank.tuning.folds import N_FOLDS, make_folds
+from optirank.workflow.checks import are_empty, checksums, whole_checksum
 from optirank.workflow.gene_lists import included_genes, usable_genes
-from optirank.workflow.labels import label_notes
 from optirank.workflow.sources import labelled_samples
 
 if TYPE_CHECKING:
@@ -50,6 +47,14 @@ if TYPE_CHECKING:
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out
 _FULL_SOURCE = 10  # samples of a class with which a source counts half
+
+_NO_CLASS = (  # words that mark samples without a label
+    *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
+    *("unclassified", "na", "n/a", "nan", "none", "null", "other", "missing", "?", "-"),
+)
+_DONOR = re.compile(
+    r"(^|[^a-z])(donor|patient|subject|individual|participant|person|animal)([^a-z]|$)"
+)
 
 
 def prepare(
@@ -192,41 +197,46 @@ class Prepared:
                 "where its only source is left out a class cannot be learned, and its "
                 f"samples there are not counted: {some(self.classes[lost])}"
             )
-        return fold_numbers(codes, usable)
+        fold_of = np.full(len(codes), -1)
+        for k, (_, test) in enumerate(usable):
+            fold_of[test] = k
+        return fold_of
 
     def look(self, n_threads: int) -> NDArray[np.intp]:
         """The first pass over all samples and genes, before anything is fitted.
 
         Gives the positions, among ``rows``, of samples without values to rank.
         """
-        empty = EmptySamples(len(self.rows), source_of(self.data))
-        checksums = Checksums(len(self.rows))
+        n_samples = len(self.rows)
+        refusing = functools.partial(are_empty, source=source_of(self.data))
+        empty = PerSample(n_samples, refusing)
+        values = PerSample(n_samples, checksums)
         moments = GeneMoments()
         has_sources = self.sources is not None
-        self.sums, self.kept, self.X, self.fold_of, n_repeated = first_look(
-            self.run_pass,
+        looking = DrawnSamples(
             self.codes,
-            len(self.classes),
             keys_of_names(self.genes),
+            len(self.classes),
             fold_of=self.fold_of if has_sources else None,
             n_folds=N_FOLDS,
-            checks=[empty, checksums, moments],
             n_threads=n_threads,
         )
-        self.checksum = checksums.checksum(self.genes, self.samples)
+        self.run_pass([empty, values, moments, looking])
+        self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()
+        self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
         self.notes += repeated_notes(n_repeated, has_sources=has_sources)
         return np.flatnonzero(empty.result())
 
     @property
-    def weights(self) -> NDArray | None:
-        """Weights with which, in every class, large sources count the same; or None.
+    def weights(self) -> NDArray:
+        """Weights with which, in every class, large sources count the same.
 
         A source in which a class is frequent would else be learned in place of the
         class.
         """
         if self.sources is None:
-            return None
+            return np.ones(len(self.codes))
         source_codes = np.unique(self.sources, return_inverse=True)[1]
         group = self.codes + len(self.classes) * source_codes
         n_groups = len(self.classes) * (int(source_codes.max()) + 1)
@@ -308,3 +318,69 @@ def _usable_samples(
 
 def _is_missing(values: pd.Series) -> NDArray:
     return np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
+
+
+def label_notes(labels: Iterable[object]) -> list[str]:
+    """What is odd about class labels: words for "no label", and names that differ by a
+    typo.
+
+    Labels that differ only in case or in spaces, and words such as "Unknown" or "NA",
+    are classes like any other to a classifier; mostly that is a mistake.
+    """
+    counts = Counter(str(label) for label in labels if isinstance(label, str))
+    notes = [
+        f"{counted(n, 'sample is', 'samples are')} labelled {name!r}: it is used as a "
+        "class like any other; "
+        "remove these samples, or leave their label empty, if they have no known class"
+        for name, n in counts.items()
+        if name.strip().lower() in _NO_CLASS
+    ]
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in counts:
+        alike["".join(name.split()).casefold()].append(name)
+    notes += [
+        "the labels "
+        f"{' and '.join(f'{name!r} ({counts[name]} samples)' for name in names)} "
+        "differ only in case or spaces: they are different classes; rename one if "
+        "they are the same"
+        for names in alike.values()
+        if len(names) > 1
+    ]
+    return notes
+
+
+def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
+    """Say that a column looks like that of donors with several samples each.
+
+    Samples of one donor resemble each other: where they are on both sides of a fold,
+    held-out samples are not independent.
+    """
+    for column in obs.columns:
+        words = re.sub(r"([a-z])([A-Z])", r"\1_\2", str(column)).lower()
+        if column == label or not _DONOR.search(words):
+            continue
+        values = obs[column].dropna()
+        n_donors = values.nunique()
+        if 2 <= n_donors <= len(values) / 2:
+            return [
+                f"column {str(column)!r} looks like that of donors ({n_donors} of "
+                f"{len(values)} samples): samples of one donor resemble each other, "
+                "and held-out figures are too high where donors are on both sides of "
+                f"a fold; batch={str(column)!r} leaves donors out"
+            ]
+    return []
+
+
+def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
+    """Say that samples are equal to others, and what folds make of them."""
+    if not n_repeated:
+        return []
+    what = (
+        "where they are in several sources, held-out figures are too high"
+        if has_sources
+        else "equal samples are in one fold"
+    )
+    return [
+        f"{n_repeated} samples have the same order of genes as another sample, and "
+        f"are probably copies: {what}"
+    ]

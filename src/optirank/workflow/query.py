@@ -28,7 +28,7 @@ from optirank.panel.agreement import (
     every_so_many,
 )
 from optirank.ranks.scoring import best_class
-from optirank.workflow.checks import Checksums
+from optirank.workflow.checks import checksums, whole_checksum
 from optirank.workflow.trust import Trust
 
 if TYPE_CHECKING:
@@ -43,26 +43,6 @@ Progress = Callable[[int, int], None]
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
 _MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
-
-
-class _Scores(PerSample):
-    """Accumulates the scores of samples of which only the panel's genes were read."""
-
-    def __init__(self, n_samples: int, predictor: Predictor) -> None:
-        super().__init__(n_samples)
-        self._predictor = predictor
-
-    def of_block(self, block: NDArray, rows: slice) -> NDArray:
-        """Scores of the samples of a block."""
-        return self._predictor.scores(block)
-
-
-class _GenesApart(PerSample):
-    """Accumulates how many genes of each sample are not in its largest tie."""
-
-    def of_block(self, block: NDArray, rows: slice) -> NDArray:
-        """See `genes_apart`."""
-        return genes_apart(block)
 
 
 class _Likeness:
@@ -125,24 +105,25 @@ class Query:
         self.looked_at = np.arange(0, n_samples, every)
         # All that there is to know of the samples: a further accumulator goes here
         narrowed = predictor.narrowed()
-        checksums = Checksums(n_samples)
         looks: dict[str, Accumulator] = {
-            "scores": _Scores(n_samples, narrowed),
-            "genes_apart": _GenesApart(n_samples),
-            "checksums": checksums,
+            "scores": PerSample(n_samples, narrowed.scores),
+            "genes_apart": PerSample(n_samples, genes_apart),
+            "checksums": PerSample(n_samples, checksums),
             "values": ValueCounter(),
             "moments": GeneMoments(),
         }
-        if predictor.panel.likeness is not None:
+        panel = predictor.panel
+        likeness = predictor.likeness_score if all_likeness else panel.likeness
+        if likeness is not None:
             looks["likeness"] = _Likeness(narrowed, every)
         columns, means = _further(adata, predictor)
         read = predictor.columns
         dense: list[int] = []
         if len(columns):
             read = np.union1d(read, columns)  # rising: CSR rows stay sorted
-            panel = np.searchsorted(read, predictor.columns)
-            dense = panel.tolist()
-            labelling = replace(predictor, columns=panel, n_columns=len(read))
+            places = np.searchsorted(read, predictor.columns)
+            dense = places.tolist()
+            labelling = replace(predictor, columns=places, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
                 lambda block, _: best_class(labelling.scores(block)),
                 len(predictor.model.classes),
@@ -172,8 +153,9 @@ class Query:
         self.trust = self._trust(means, ranks)
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]
         self.inverted = ranks is not None and _is_inverted(means, ranks)
-        self.checksum = checksums.checksum(
-            predictor.match.genes, np.array(adata.obs_names)
+        samples = np.array(adata.obs_names)
+        self.checksum = whole_checksum(
+            found["checksums"], predictor.match.genes, samples
         )
 
     @property

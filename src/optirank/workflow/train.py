@@ -21,7 +21,7 @@ from optirank import __version__
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
 from optirank._util.workers import worker_count
-from optirank.io.data import DataError, source_of
+from optirank.io.data import source_of
 from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
@@ -38,7 +38,6 @@ from optirank.workflow.checks import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import Prepared, prepare
-from optirank.workflow.withholding import held_out_probabilities
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -104,7 +103,8 @@ class Fitted:
     n_genes : the number of genes of the model itself.
     genes : names of the columns that the panels were chosen from.
     X : the samples that the first pass kept, with these columns.
-    held_out : positions of the samples that were held out, all among these.
+    held_out : positions of the samples that were held out, all among these; none of a
+        class that their fold could not learn.
     scores : decision values (n, 1 or classes) of these, by number of genes of the
         panels, which were fitted without them; -inf for a class that a fold could not
         learn.
@@ -134,7 +134,7 @@ def train(
     progress: Progress | None = None,
     cluster: Cluster | None = None,
 ) -> TrainingResult:
-    """Train a classifier on labelled expression profiles, or raise DataError.
+    """Train a classifier on labelled expression profiles, or raise ValueError.
 
     Samples without a label, samples without values to rank and classes of fewer than
     three samples are left out; ``notes`` of the result say so. Five folds repeat the
@@ -151,33 +151,20 @@ def train(
     progress : called with the number of stages that are done, and of all.
     cluster : runs passes over the samples, see `optirank.io.passes`.
     """
-    tell = each_once(say)
-    try:
-        prepared = prepare(
-            data, options, cluster=cluster, n_threads=worker_count(options.n_jobs)
-        )
-        tell([*prepared.notes, prepared.summary()])
-        made_of = source or source_of(data)
-        result = train_prepared(prepared, options, command, made_of, progress)
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(str(error)) from error
-    tell(result.notes)
+    n_threads = worker_count(options.n_jobs)
+    prepared = prepare(data, options, cluster=cluster, n_threads=n_threads)
+    say_all(say, [*prepared.notes, prepared.summary()])
+    made_of = source or source_of(data)
+    result = train_prepared(prepared, options, command, made_of, progress)
+    say_all(say, result.notes[len(prepared.notes) :])
     return result
 
 
-def each_once(say: Callable[[str], None] | None) -> Callable[[Sequence[str]], None]:
-    """What says sentences, each once."""
-    said: set[str] = set()
-
-    def tell(lines: Sequence[str]) -> None:
-        for line in lines:
-            if say is not None and line not in said:
-                say(line)
-            said.add(line)
-
-    return tell
+def say_all(say: Callable[[str], None] | None, lines: Sequence[str]) -> None:
+    """Say sentences, each once."""
+    if say is not None:
+        for line in dict.fromkeys(lines):
+            say(line)
 
 
 def train_prepared(
@@ -258,26 +245,13 @@ def train_prepared(
     )
 
 
-def _learned(
-    prepared: Prepared, fitted: Fitted, size: int
-) -> tuple[NDArray, NDArray, NDArray]:
-    """Rows, classes and scores of held-out samples whose class their fold
-    could learn.
-    """
-    scores = fitted.scores[size]
-    codes = prepared.codes[fitted.held_out]
-    column = codes if scores.shape[1] > 1 else np.zeros(len(codes), np.intp)
-    learned = np.isfinite(scores[np.arange(len(scores)), column])
-    return fitted.held_out[learned], codes[learned], scores[learned]
-
-
 def _measured(
     panel: SizedPanel, prepared: Prepared, fitted: Fitted, size: int
 ) -> SizedPanel:
     """A panel with its calibration, error control and out-of-distribution score."""
     classes = prepared.classes
-    rows, codes, scores = _learned(prepared, fitted, size)
-    truth = classes[codes]
+    rows, scores = fitted.held_out, fitted.scores[size]
+    truth = classes[prepared.codes[rows]]
     predicted = classes[best_class(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
     calibration = fit_calibration(flat, truth, classes)
@@ -303,16 +277,16 @@ def _held_out_table(
 ) -> tuple[pd.DataFrame, NDArray]:
     """The held-out samples with their labels, and their probabilities."""
     classes = prepared.classes
-    rows, codes, scores = _learned(prepared, fitted, fitted.n_genes)
-    in_file = np.argsort(rows)
-    rows, codes, scores = rows[in_file], codes[in_file], scores[in_file]
+    in_file = np.argsort(fitted.held_out)
+    rows = fitted.held_out[in_file]
+    scores = fitted.scores[fitted.n_genes][in_file]
     bounded = np.maximum(scores, NEVER)
     flat = bounded[:, 0] if scores.shape[1] == 1 else bounded
     probabilities = panel.probabilities(flat)
     table = pd.DataFrame(
         {
             "sample": prepared.samples[rows],
-            "label": classes[codes],
+            "label": classes[prepared.codes[rows]],
             "predicted": classes[best_class(scores)],
             "confidence": probabilities.max(axis=1),
             "fold": prepared.fold_of[rows] + 1,
@@ -388,6 +362,22 @@ def _card(
         versions=versions | {name: version(name) for name in _VERSIONS},
         **judged,
     )
+
+
+def held_out_probabilities(
+    truth: NDArray, probabilities: NDArray, classes: NDArray
+) -> dict[str, tuple[float, ...]]:
+    """Of a model of two classes, by true class: the probabilities of the second.
+
+    They rise, so that they do not tell which sample is which. Nothing for more classes.
+    """
+    if len(classes) != 2:
+        return {}
+    of_samples = truth.astype(str)
+    return {
+        name: tuple(np.sort(probabilities[of_samples == name, 1]).tolist())
+        for name in map(str, classes)
+    }
 
 
 def judged_sources(

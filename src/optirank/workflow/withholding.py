@@ -24,7 +24,7 @@ from optirank.model.confidence import check_target_error, raise_threshold
 from optirank.model.tree import SURE
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from optirank.model import Model, Predictor
     from optirank.workflow.options import PredictOptions
@@ -93,6 +93,8 @@ def withhold(
     if target is not None:
         _withhold_untrusted(decision, target, query)
     _withhold_tied(decision, query.genes_apart)
+    if options.strict and query.alarms:
+        decision.reasons[:] = STRICT
     return decision
 
 
@@ -290,9 +292,12 @@ def operating_point(
             "genes"
         )
     code = names.index(name)
-    of_class, of_other = (
-        np.sort(_of_class(held_out[label], code)) for label in (name, names[1 - code])
-    )
+    of_class = np.array(held_out[name])
+    of_other = np.array(held_out[names[1 - code]])
+    if code == 0:  # stored are the probabilities of the second class
+        of_class = 1.0 - of_class
+        of_other = 1.0 - of_other
+    of_class = np.sort(of_class)
     rank = math.ceil(share * (len(of_class) + 1) - 1e-9)
     if rank > len(of_class):
         most = len(of_class) / (len(of_class) + 1)
@@ -309,22 +314,6 @@ def operating_point(
         sensitivity=_share(of_class >= threshold),
         specificity=_share(of_other < threshold),
     )
-
-
-def held_out_probabilities(
-    truth: ArrayLike, probabilities: NDArray, classes: NDArray
-) -> dict[str, tuple[float, ...]]:
-    """Of a model of two classes, by true class: the probabilities of the second.
-
-    They rise, so that they do not tell which sample is which. Nothing for more classes.
-    """
-    if len(classes) != 2:
-        return {}
-    of_samples = np.asarray(truth).astype(str)
-    return {
-        name: tuple(np.sort(probabilities[of_samples == name, 1]).tolist())
-        for name in map(str, classes)
-    }
 
 
 def _asked(asked: Mapping[str, float] | str) -> tuple[str, float]:
@@ -345,12 +334,6 @@ def _asked(asked: Mapping[str, float] | str) -> tuple[str, float]:
             f"sensitivity {asked!r}: write CLASS=SHARE, such as 'er positive=0.95'"
         )
     return name, number
-
-
-def _of_class(of_second: tuple[float, ...], code: int) -> NDArray:
-    """Probabilities of one of two classes, from those of the second."""
-    values = np.array(of_second)
-    return values if code == 1 else 1.0 - values
 
 
 def _share(hits: NDArray[np.bool_]) -> tuple[float, float, float]:

@@ -174,9 +174,9 @@ def read(path: Path) -> pd.DataFrame:
     return table
 
 
-def write(table: pd.DataFrame, path: Path) -> None:
-    """Write a table of this study, with the line that says how it was made."""
-    write_text(path, header() + table.to_csv(index=False))
+def write(table: pd.DataFrame, path: Path, first: str = "") -> None:
+    """Write a table of this study, with the lines that say how it was made."""
+    write_text(path, (first or header()) + table.to_csv(index=False))
 
 
 def header(command: str = "optirank-lab benchmark curve") -> str:

@@ -196,7 +196,11 @@ class LinearOnRanks(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: NDArray) -> NDArray:
         """The class of the highest score."""
-        scores = centred_ranks(X) @ self.coef_.T
+        return self.predict_ranks(centred_ranks(X))
+
+    def predict_ranks(self, ranks: NDArray) -> NDArray:
+        """The class of the highest score, from centred ranks."""
+        scores = ranks @ self.coef_.T
         best = scores.argmax(axis=1) if scores.shape[1] > 1 else scores[:, 0] > 0
         return self.classes_[np.asarray(best, dtype=np.intp)]
 

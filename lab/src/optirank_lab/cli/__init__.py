@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from optirank.cli.common import outlive_readers, set_up
-from optirank.cli.options import GroupedCommand, PlainGroup
+from optirank.cli.common import outlive_readers
+from optirank.cli.options import GroupedCommand, program
 from optirank_lab import __version__
 from optirank_lab.cli import benchmark, datasets, simulate
 
@@ -23,43 +19,10 @@ Examples:
   optirank-lab benchmark --help            # the comparisons on real data
 """
 
-app = typer.Typer(
-    cls=PlainGroup,
-    help=_HELP,
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = program("optirank-lab", __version__, _HELP)
 app.add_typer(datasets.app, name="datasets")
 app.command(cls=GroupedCommand)(simulate.simulate)
 app.add_typer(benchmark.app, name="benchmark")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"optirank-lab {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print errors only.")
-    ] = False,
-) -> None:
-    """Read the options given before the command."""
-    set_up(debug=debug, quiet=quiet)
 
 
 def main() -> None:

@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from optirank._util.progress import progress_bar
-from optirank.cli import options as opt
-from optirank.cli.common import (
-    BAD_INPUT,
-    UNEXPECTED,
-    echo,
-    listed,
-    show_table,
-    tell_error,
-    tidy,
-    workers,
-)
+from optirank._util.workers import worker_count
+from optirank.cli.common import BAD_INPUT, UNEXPECTED, echo, tell_error
+from optirank.cli.options import GroupedCommand, PlainGroup, listed
+from optirank.cli.tables import show_table
+from optirank_lab.cli import options as opt
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +36,7 @@ Examples:
 """
 
 app = typer.Typer(
-    cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
+    cls=PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
 )
 if TYPE_CHECKING:
     _Experiment = str
@@ -69,7 +63,7 @@ _Peer = Annotated[
 ]
 
 
-@app.command("list", cls=opt.GroupedCommand)
+@app.command("list", cls=GroupedCommand)
 def list_(data: opt.Data = None, label: _Label = None) -> None:
     """List the pairs found in a folder (--data), and the built-in tasks with their
     data.
@@ -79,41 +73,40 @@ def list_(data: opt.Data = None, label: _Label = None) -> None:
       optirank-lab benchmark list --data sets
       optirank-lab benchmark list --data sets --label subtype
     """
-    with tidy():
-        from optirank_lab.benchmark.designs import RealTasks
-        from optirank_lab.benchmark.tasks import built_in
-        from optirank_lab.data.registry import data_folder, local_paths
+    from optirank_lab.benchmark.designs import RealTasks
+    from optirank_lab.benchmark.tasks import built_in
+    from optirank_lab.data.registry import data_folder, local_paths
 
-        local_paths(data)  # a folder that is not there is an error
-        if data is not None:
-            _show_pairs(data, label)
-        source = RealTasks(data_folder(data), built_in())
-        lacking = {task.name: source.missing(task) for task in source.tasks}
-        for title, of_paper in (
-            ("Tasks of the paper", True),
-            ("Tasks on public stand-ins", False),
-        ):
-            rows = [
-                (
-                    task.name,
-                    task.tissue,
-                    "missing" if lacking[task.name] else "ready",
-                    task.title,
-                )
-                for task in source.tasks
-                if task.paper == of_paper
-            ]
-            show_table(
-                title,
-                ("task", "tissue", "data", "what"),
-                rows,
-                whole=("task",),
+    local_paths(data)  # a folder that is not there is an error
+    if data is not None:
+        _show_pairs(data, label)
+    source = RealTasks(data_folder(data), built_in())
+    lacking = {task.name: source.missing(task) for task in source.tasks}
+    for title, of_paper in (
+        ("Tasks of the paper", True),
+        ("Tasks on public stand-ins", False),
+    ):
+        rows = [
+            (
+                task.name,
+                task.tissue,
+                "missing" if lacking[task.name] else "ready",
+                task.title,
             )
-        ready = sum(remedy is None for remedy in lacking.values())
-        echo(f"{ready} of {len(source.tasks)} tasks are ready.")
-        for remedy in dict.fromkeys(lacking.values()):
-            if remedy is not None:
-                echo(f"Missing: {remedy}")
+            for task in source.tasks
+            if task.paper == of_paper
+        ]
+        show_table(
+            title,
+            ("task", "tissue", "data", "what"),
+            rows,
+            whole=("task",),
+        )
+    ready = sum(remedy is None for remedy in lacking.values())
+    echo(f"{ready} of {len(source.tasks)} tasks are ready.")
+    for remedy in dict.fromkeys(lacking.values()):
+        if remedy is not None:
+            echo(f"Missing: {remedy}")
 
 
 def _show_pairs(data: Path, label: str | None) -> None:
@@ -133,7 +126,7 @@ def _show_pairs(data: Path, label: str | None) -> None:
         echo(f"{name}: {reason}")
 
 
-@app.command("run", cls=opt.GroupedCommand)
+@app.command("run", cls=GroupedCommand)
 def run(
     experiment: Annotated[
         _Experiment | None,
@@ -211,55 +204,54 @@ def run(
       optirank-lab benchmark run --out results --dask tcp://host:8786
       optirank-lab benchmark run --out results --device cuda
     """
-    with tidy():
-        from optirank.solver.device.backend import check_device
-        from optirank_lab.benchmark import classifiers as registry
-        from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks
-        from optirank_lab.benchmark.engine import Work, plan_real
-        from optirank_lab.benchmark.results import Storage
-        from optirank_lab.benchmark.tasks import paper_tasks
-        from optirank_lab.data.registry import data_folder
+    from optirank.solver.device.backend import check_device
+    from optirank_lab.benchmark import classifiers as registry
+    from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks
+    from optirank_lab.benchmark.engine import Work, plan_real
+    from optirank_lab.benchmark.results import Storage
+    from optirank_lab.benchmark.tasks import paper_tasks
+    from optirank_lab.data.registry import data_folder
 
-        if jobs is not None and dask is not None:
-            raise ValueError("--jobs and --dask: give one of them")
-        names = listed(tasks)
-        if experiment is not None:
-            if names or label:
-                raise ValueError("run paper has its own tasks: leave --tasks, --label")
-            names = [task.name for task in paper_tasks()]
-        chosen_tasks = _choose_tasks(data, names, label, quick)
-        kind = _kind_of_problems(chosen_tasks.wanted, problems)
-        pythons = _pythons_of_peers(peer, kind)
-        chosen = registry.choose(listed(classifiers), kind)
-        check_device(str(device))
-        profile = QUICK if quick else PAPER
-        source = RealTasks(data_folder(data).resolve(), chosen_tasks.known, seed)
-        storage = Storage(out)
-        storage.check(profile, seed)
-        with progress_bar("reading data") as bar:
+    if jobs is not None and dask is not None:
+        raise ValueError("--jobs and --dask: give one of them")
+    names = listed(tasks)
+    if experiment is not None:
+        if names or label:
+            raise ValueError("run paper has its own tasks: leave --tasks, --label")
+        names = [task.name for task in paper_tasks()]
+    chosen_tasks = _choose_tasks(data, names, label, quick)
+    kind = _kind_of_problems(chosen_tasks.wanted, problems)
+    pythons = _pythons_of_peers(peer, kind)
+    chosen = registry.choose(listed(classifiers), kind)
+    check_device(device)
+    profile = QUICK if quick else PAPER
+    source = RealTasks(data_folder(data).resolve(), chosen_tasks.known, seed)
+    storage = Storage(out)
+    storage.check(profile, seed)
+    with progress_bar("reading data") as bar:
 
-            def tell(name: str) -> None:
-                bar.update(0, text=f"reading data: {name}")
+        def tell(name: str) -> None:
+            bar.update(0, text=f"reading data: {name}")
 
-            plan = plan_real(
-                source,
-                chosen_tasks.wanted,
-                chosen,
-                profile,
-                storage,
-                named=bool(tasks),
-                tell=tell,
-            )
-        plan.problems |= chosen_tasks.unusable
-        _announce(plan, storage)
-        with storage.open(profile, seed):
-            work = Work(source, profile, str(device), tuple(pythons.items()))
-            failed = compute(plan, work, storage, jobs, dask)
-            _write_report(storage, "one_se", may_be_empty=bool(failed))
-        if failed:
-            raise typer.Exit(UNEXPECTED)
-        if plan.problems:
-            raise typer.Exit(BAD_INPUT)
+        plan = plan_real(
+            source,
+            chosen_tasks.wanted,
+            chosen,
+            profile,
+            storage,
+            named=bool(tasks),
+            tell=tell,
+        )
+    plan.problems |= chosen_tasks.unusable
+    _announce(plan, storage)
+    with storage.open(profile, seed):
+        work = Work(source, profile, device, tuple(pythons.items()))
+        failed = compute(plan, work, storage, jobs, dask)
+        _write_report(storage, "one_se", may_be_empty=bool(failed))
+    if failed:
+        raise typer.Exit(UNEXPECTED)
+    if plan.problems:
+        raise typer.Exit(BAD_INPUT)
 
 
 class _ChosenTasks(NamedTuple):
@@ -315,7 +307,7 @@ def _pythons_of_peers(peer: list[str] | None, kind: str) -> dict[str, str]:
     return installed_peers() | check_peers(peer or ())
 
 
-@app.command("report", cls=opt.GroupedCommand)
+@app.command("report", cls=GroupedCommand)
 def report(
     folder: Annotated[
         Path, typer.Argument(help="Folder of a run.", show_default=False)
@@ -336,13 +328,12 @@ def report(
       optirank-lab benchmark report results
       optirank-lab benchmark report results --selection best
     """
-    with tidy():
-        from optirank_lab.benchmark.results import Storage
+    from optirank_lab.benchmark.results import Storage
 
-        _write_report(Storage(folder), str(selection))
+    _write_report(Storage(folder), str(selection))
 
 
-@app.command("curve", cls=opt.GroupedCommand)
+@app.command("curve", cls=GroupedCommand)
 def curve(
     data: Annotated[
         Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")
@@ -365,38 +356,35 @@ def curve(
       optirank-lab benchmark curve --data sets --out curve
       optirank-lab benchmark curve --data sets --peer singler=/env/bin/python
     """
-    with tidy():
-        from optirank_lab.benchmark import curve as study
-        from optirank_lab.benchmark.designs import CURVE, RealTasks
-        from optirank_lab.benchmark.results import Storage
-        from optirank_lab.benchmark.tasks import find_pairs
-        from optirank_lab.data.registry import LABEL
+    from optirank_lab.benchmark import curve as study
+    from optirank_lab.benchmark.designs import CURVE, RealTasks
+    from optirank_lab.benchmark.results import Storage
+    from optirank_lab.benchmark.tasks import find_pairs
+    from optirank_lab.data.registry import LABEL
 
-        pairs, unusable = find_pairs(data, label or LABEL)
-        for name, reason in unusable.items():
-            echo(f"{name}: {reason}", err=True)
-        if not pairs:
-            raise ValueError(
-                f"{data} has no pair of sets with common classes and genes"
-            )
-        pythons = _pythons_of_peers(peer, "whole")
-        source = RealTasks(data.resolve(), pairs)
-        storage = Storage(out)
-        storage.check(CURVE, source.seed)
-        plan = study.plan(source, storage, pythons)
-        _announce(plan, storage)
-        with storage.open(CURVE, source.seed):
-            failed = compute(plan, study.work(source, pythons), storage, jobs)
-        table = study.table(storage, pairs)
-        _show_curve(table)
-        study.write(table, out / "curve.csv")
-        echo(f"Table: {out / 'curve.csv'}")
-        if sizes := study.write_left_out(table, out / "curve.csv"):
-            echo(f"Sizes chosen without each tissue: {sizes}")
-        if figure := study.draw(table, out / "curve.csv"):
-            echo(f"Figure: {figure}")
-        if failed:
-            raise typer.Exit(UNEXPECTED)
+    pairs, unusable = find_pairs(data, label or LABEL)
+    for name, reason in unusable.items():
+        echo(f"{name}: {reason}", err=True)
+    if not pairs:
+        raise ValueError(f"{data} has no pair of sets with common classes and genes")
+    pythons = _pythons_of_peers(peer, "whole")
+    source = RealTasks(data.resolve(), pairs)
+    storage = Storage(out)
+    storage.check(CURVE, source.seed)
+    plan = study.plan(source, storage, pythons)
+    _announce(plan, storage)
+    with storage.open(CURVE, source.seed):
+        failed = compute(plan, study.work(source, pythons), storage, jobs)
+    table = study.table(storage, pairs)
+    _show_curve(table)
+    study.write(table, out / "curve.csv")
+    echo(f"Table: {out / 'curve.csv'}")
+    if sizes := study.write_left_out(table, out / "curve.csv"):
+        echo(f"Sizes chosen without each tissue: {sizes}")
+    if figure := study.draw(table, out / "curve.csv"):
+        echo(f"Figure: {figure}")
+    if failed:
+        raise typer.Exit(UNEXPECTED)
 
 
 def _show_curve(table: pd.DataFrame) -> None:
@@ -478,7 +466,7 @@ def compute(
             tell_error(f"{unit.design}: {unit.classifier} has no result: {reason}")
 
         options = {
-            "jobs": workers(jobs),
+            "jobs": worker_count(-1 if jobs is None else jobs),
             "dask": dask,
             "progress": advance,
             "warn": warn,

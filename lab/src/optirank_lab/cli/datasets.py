@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli import options as opt
-from optirank.cli.common import (
-    BAD_INPUT,
-    echo,
-    show_table,
-    tell_error,
-    tidy,
-)
+from optirank.cli.common import BAD_INPUT, echo, tell_error
+from optirank.cli.options import GroupedCommand, PlainGroup
+from optirank.cli.tables import show_table
+from optirank_lab.cli import options as opt
 
 if TYPE_CHECKING:
     from optirank_lab.data.registry import Entry, LocalSet
@@ -32,7 +28,7 @@ Examples:
 """
 
 app = typer.Typer(
-    cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
+    cls=PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
 )
 
 NameArgument = Annotated[
@@ -40,7 +36,7 @@ NameArgument = Annotated[
 ]
 
 
-@app.command("list", cls=opt.GroupedCommand)
+@app.command("list", cls=GroupedCommand)
 def list_(data: opt.Data = None) -> None:
     """List the registered data sets, with their terms of use, and those in the folder.
 
@@ -49,24 +45,23 @@ def list_(data: opt.Data = None) -> None:
       optirank-lab datasets list
       OPTIRANK_DATA=sets optirank-lab datasets list
     """
-    with tidy():
-        from optirank_lab.data import registry
+    from optirank_lab.data import registry
 
-        local_sets = [
-            registry.describe(path) for path in registry.local_paths(data).values()
-        ]
-        present = {local.name for local in local_sets}
-        titles = {
-            registry.PAPER: "The paper's data sets",
-            registry.STAND_INS: "Public stand-ins",
-            registry.WIDE: "More public sets",
-        }
-        for group, title in titles.items():
-            _show_registered(title, registry.group_of_sets(group), present)
-        _show_local(local_sets, registry.data_folder(data))
+    local_sets = [
+        registry.describe(path) for path in registry.local_paths(data).values()
+    ]
+    present = {local.name for local in local_sets}
+    titles = {
+        registry.PAPER: "The paper's data sets",
+        registry.STAND_INS: "Public stand-ins",
+        registry.WIDE: "More public sets",
+    }
+    for group, title in titles.items():
+        _show_registered(title, registry.group_of_sets(group), present)
+    _show_local(local_sets, registry.data_folder(data))
 
 
-@app.command(cls=opt.GroupedCommand)
+@app.command(cls=GroupedCommand)
 def info(name: NameArgument, data: opt.Data = None) -> None:
     """Describe a data set: accession, paper, source, terms of use, labels, how to get
     it.
@@ -76,25 +71,24 @@ def info(name: NameArgument, data: opt.Data = None) -> None:
       optirank-lab datasets info nki_er
       optirank-lab datasets info pcawg --data sets
     """
-    with tidy():
-        from optirank_lab.data import registry
+    from optirank_lab.data import registry
 
-        paths = registry.local_paths(data)
-        entry = _entry(name, data, known=name in paths)
-        lines: list[tuple[str, str]] = []
-        if entry is not None:
-            name = entry.name
-            lines = _card(entry, data)
-        if name in paths:
-            lines += _local_card(registry.describe(paths[name]), entry is not None)
-        else:
-            lines.append(("here", f"no; optirank-lab datasets fetch {name}"))
-        for key, text in lines:
-            if text:
-                echo(f"{key + ':':<14}{text}")
+    paths = registry.local_paths(data)
+    entry = _entry(name, data, known=name in paths)
+    lines: list[tuple[str, str]] = []
+    if entry is not None:
+        name = entry.name
+        lines = _card(entry, data)
+    if name in paths:
+        lines += _local_card(registry.describe(paths[name]), entry is not None)
+    else:
+        lines.append(("here", f"no; optirank-lab datasets fetch {name}"))
+    for key, text in lines:
+        if text:
+            echo(f"{key + ':':<14}{text}")
 
 
-@app.command(cls=opt.GroupedCommand)
+@app.command(cls=GroupedCommand)
 def fetch(
     name: Annotated[
         str,
@@ -121,32 +115,31 @@ def fetch(
       optirank-lab datasets fetch stand-ins --data sets
       optirank-lab datasets fetch nki_er --data sets --from downloads
     """
-    with tidy():
-        from optirank_lab.data import fetching, registry
+    from optirank_lab.data import fetching, registry
 
-        folder = registry.data_folder(data)
-        if name in (registry.STAND_INS, registry.WIDE):
-            wanted = registry.group_of_sets(name)
-            problems = fetching.fetch_all(wanted, folder, given=given, say=tell_error)
-            n_built = len(wanted) - len(problems)
-            echo(f"{n_built} of {len(wanted)} data sets are in {folder}")
-            if problems:
-                raise typer.Exit(BAD_INPUT)
-            return
-        entry = registry.find_entry(name)
-        try:
-            path = fetching.fetch(entry, folder, given=given, say=echo)
-        except fetching.ByHandError as steps:
-            tell_error(f"optirank: {steps}")
-            raise typer.Exit(BAD_INPUT) from None
-        local = registry.describe(path)
-        echo(
-            f"{path}: {local.n_samples} samples x {local.n_genes} genes, "
-            f"{len(local.classes)} classes"
-        )
+    folder = registry.data_folder(data)
+    if name in (registry.STAND_INS, registry.WIDE):
+        wanted = registry.group_of_sets(name)
+        problems = fetching.fetch_all(wanted, folder, given=given, say=tell_error)
+        n_built = len(wanted) - len(problems)
+        echo(f"{n_built} of {len(wanted)} data sets are in {folder}")
+        if problems:
+            raise typer.Exit(BAD_INPUT)
+        return
+    entry = registry.find_entry(name)
+    try:
+        path = fetching.fetch(entry, folder, given=given, say=echo)
+    except fetching.ByHandError as steps:
+        tell_error(f"optirank: {steps}")
+        raise typer.Exit(BAD_INPUT) from None
+    local = registry.describe(path)
+    echo(
+        f"{path}: {local.n_samples} samples x {local.n_genes} genes, "
+        f"{len(local.classes)} classes"
+    )
 
 
-@app.command(cls=opt.GroupedCommand)
+@app.command(cls=GroupedCommand)
 def check(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A data set; default: all.")
@@ -161,36 +154,35 @@ def check(
       optirank-lab datasets check baron_h1 --data sets
       optirank-lab datasets check --data sets
     """
-    with tidy():
-        from optirank_lab.data import registry
+    from optirank_lab.data import registry
 
-        if name is None:
-            paths = list(registry.local_paths(data).values())
-        else:
-            paths = [registry.find_path(name, data)]
-        if not paths:
-            raise ValueError(
-                f"no data sets in {registry.data_folder(data)}: name one with --data"
-            )
-        results = [registry.describe(path, values=True, label=label) for path in paths]
-        rows = [
-            (
-                local.name,
-                local.n_samples,
-                local.n_genes,
-                len(local.classes),
-                local.values,
-                "unusable" if local.errors else "ok",
-            )
-            for local in results
-        ]
-        columns = ("name", "samples", "genes", "classes", "values", "verdict")
-        show_table("Data sets", columns, rows, whole=("name",))
-        for local in results:
-            for text in (*local.errors, *local.notes):
-                echo(f"{local.name}: {text}")
-        if any(local.errors for local in results):
-            raise typer.Exit(BAD_INPUT)
+    if name is None:
+        paths = list(registry.local_paths(data).values())
+    else:
+        paths = [registry.find_path(name, data)]
+    if not paths:
+        raise ValueError(
+            f"no data sets in {registry.data_folder(data)}: name one with --data"
+        )
+    results = [registry.describe(path, values=True, label=label) for path in paths]
+    rows = [
+        (
+            local.name,
+            local.n_samples,
+            local.n_genes,
+            len(local.classes),
+            local.values,
+            "unusable" if local.errors else "ok",
+        )
+        for local in results
+    ]
+    columns = ("name", "samples", "genes", "classes", "values", "verdict")
+    show_table("Data sets", columns, rows, whole=("name",))
+    for local in results:
+        for text in (*local.errors, *local.notes):
+            echo(f"{local.name}: {text}")
+    if any(local.errors for local in results):
+        raise typer.Exit(BAD_INPUT)
 
 
 def _show_registered(title: str, entries: list[Entry], present: set[str]) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli import options as opt
-from optirank.cli.common import UNEXPECTED, tidy
+from optirank.cli.common import UNEXPECTED
+from optirank_lab.cli import options as opt
 from optirank_lab.cli.benchmark import compute, show_means
 
 if TYPE_CHECKING:
@@ -48,18 +48,17 @@ def simulate(
       optirank-lab simulate --sweeps none --repeats 10 only the paper's table
       optirank-lab simulate --sweeps d,tau --jobs 8 --out results
     """
-    with tidy():
-        from optirank.solver.device.backend import check_device
-        from optirank_lab.benchmark.synthetic import GRIDS, Settings, parse_sweeps
+    from optirank.solver.device.backend import check_device
+    from optirank_lab.benchmark.synthetic import GRIDS, Settings, parse_sweeps
 
-        settings = Settings(
-            repeats=repeats,
-            sweeps=parse_sweeps(sweeps),
-            grid=GRIDS[str(grid)],
-            seed=seed,
-        )
-        check_device(str(device))
-        run_experiment(settings, out, jobs, str(device))
+    settings = Settings(
+        repeats=repeats,
+        sweeps=parse_sweeps(sweeps),
+        grid=GRIDS[str(grid)],
+        seed=seed,
+    )
+    check_device(device)
+    run_experiment(settings, out, jobs, device)
 
 
 def run_experiment(

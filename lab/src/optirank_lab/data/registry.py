@@ -98,7 +98,7 @@ def registry() -> dict[str, Entry]:
     repositories: dict[str, dict] = {}
     for group, file in ((STAND_INS, "stand_ins.toml"), (WIDE, "wide.toml")):
         tables = dict(_table(file))
-        repositories |= tables.pop("repositories")
+        repositories |= tables.pop("repositories", {})
         for name, table in tables.items():
             entries[name] = make_entry(name, {"group": group, **table}, repositories)
     return entries
