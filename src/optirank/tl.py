@@ -514,7 +514,7 @@ def design(
         Bounds on a gene's mean, in counts per 10,000, in the class where it is highest.
     per_class : int, default=0
         Genes of largest weight that each class keeps, so that no class depends on one
-        probe.
+        probe; of several columns of labels, each coarser label too.
     query : AnnData, DataFrame or list of str, optional
         The data to be labelled later, or the genes that the assay can measure: only
         these are used.
@@ -545,10 +545,6 @@ def design(
         use_raw=use_raw,
         table=table,
     )
-    if not isinstance(label_column, str):
-        raise TypeError(
-            f"label={label!r}: a design has one column of labels, name the finest"
-        )
     options = DesignOptions(
         label=label_column,
         batch=batch_column,
@@ -567,7 +563,7 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [test_label or label_column]
+        columns = [test_label or options.columns[-1]]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
     with progress_bar("designing", shown=None if verbose else False) as bar:

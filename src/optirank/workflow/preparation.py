@@ -98,7 +98,7 @@ class Prepared:
     n_genes : of the panel; "auto" chooses by held-out accuracy.
     include, allowed : positions of the genes that must and that may be in the panel;
         None: all may.
-    per_class : genes of largest weight that each class keeps.
+    per_class : genes of largest weight that each class, of a tree each label, keeps.
     sums, kept, X : what the first pass gives: sums of the places of the genes, by class
         and fold; the positions of at most 500 samples per class, in an order that
         follows from the samples themselves; and these samples.
@@ -268,7 +268,7 @@ class Prepared:
             self.genes if columns is None else self.genes[columns],
             size=block_rows(self.n_genes_of_file),
             rows=None if len(self.rows) == n_samples_of(self.data) else self.rows,
-            together=max(getattr(one, "together", 1) for one in accumulators),
+            together=max(getattr(look, "together", 1) for look in accumulators),
             cluster=self.cluster,
         )
 
