@@ -62,14 +62,12 @@ def assays() -> pd.DataFrame:
     records = []
     for name, part in rows.groupby("query has", sort=False):
         served = part.dropna(subset=["own panel"])
-        best_served = part["best panel"].notna().sum()
         records.append(
             {
                 "query has": name,
                 "queries": str(len(part)),
                 "of the 100": f"{part['present'].mean():.0f}",
                 "own panel labels": f"{len(served)} of {len(part)}",
-                "best panel labels": f"{best_served} of {len(part)}",
                 "own panel": percent(served["own panel"].mean()),
                 "best panel": percent(served["best panel"].mean()),
                 "trained for it": percent(served["trained for it"].mean()),

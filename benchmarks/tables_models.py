@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from make_models import class_problems, read_recipes, terms_of
+from make_models import class_problems, read_recipes
 from model_levels import ENOUGH, FEWEST
 from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL, ONE_GENE
 from tables import as_text, number, percent, read, table
@@ -150,19 +150,6 @@ def endothelial_trained() -> str:
     """Endothelial cells in training of the model that labels the set with more."""
     counted = class_counts("pancreas-human", "segerstolpe_1000g", "endothelial")
     return str(counted["n"])
-
-
-@table
-def model_terms() -> pd.DataFrame:
-    """Terms of use of the training sets of the shipped models."""
-    shipped = read("models").query("shipped == 'yes'")["model"].unique()
-    recipes = read_recipes()
-    records = [
-        {"model": model, "training set": name, "terms": terms_of(name)}
-        for model in shipped
-        for name in recipes[model]["train"]
-    ]
-    return pd.DataFrame(records)
 
 
 @table

@@ -279,27 +279,13 @@ def _by_weights(classifier: str) -> str:
     return f"{100 * gap.mean():+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
 
 
-@table
-def paper_cosine() -> pd.DataFrame:
-    """The cosine of the learned to the true reference set along d and d_P."""
-    rows = _read("synthetic")
-    if rows.empty:
-        return pd.DataFrame({"point": []})
-    rows = rows.query("experiment == 'folded' and rule == @RULE_OF_POINT")
-    rows = rows[(rows["classifier"] == "optirank") & (rows["tau"] == 0.2)]
-    records = []
-    for (d, d_p), part in rows.groupby(["n_genes", "n_perturbed"]):
-        if d == 50 or d_p == 40:
-            records.append(
-                {
-                    "d": str(d),
-                    "d_P": str(d_p),
-                    "cosine": _mean(part["cosine"], shown=_plain),
-                    "optirank": _mean(part["balanced_accuracy"]),
-                    "data sets": str(part["data_set"].nunique()),
-                }
-            )
-    return pd.DataFrame(records)
+@number
+def cosines() -> str:
+    """The lowest and the highest mean cosine along the sweeps."""
+    rows = _read("synthetic").query("experiment == 'folded' and rule == @RULE_OF_POINT")
+    rows = rows[rows["classifier"] == "optirank"]
+    means = rows.groupby(["n_genes", "n_perturbed", "tau"])["cosine"].mean()
+    return f"{_plain(means.min())} to {_plain(means.max())}"
 
 
 def _accuracies(scenarios: list[str]) -> pd.DataFrame:

@@ -177,7 +177,10 @@ def unknown() -> pd.DataFrame:
     rows = read("unknown")
     across = across_platforms(rows)
     kinds = {f"mean over {across['tissue'].nunique()} problems": across}
-    kinds |= dict(iter(across.groupby("tissue")))
+    by_problem = across.groupby("tissue")[["unknown_found", "known_lost"]].mean()
+    found, lost = by_problem["unknown_found"], by_problem["known_lost"]
+    for name in (found.idxmin(), found.idxmax(), lost.idxmax()):
+        kinds[name] = across[across["tissue"] == name]
     one_platform = rows[rows["shift"] == SAME_PLATFORM]
     n_problems = one_platform["tissue"].nunique()
     kinds[f"mean over {n_problems} problems of one platform"] = one_platform

@@ -106,10 +106,10 @@ def explain(
     speak for the second class and negative ones for the first.
 
     The contribution of a gene is ``weight * rank``: the sum of its votes against all
-    other genes of the panel (:func:`deciding_pairs` lists these). A missing gene has
-    none. For the paper's classifiers, ranks are those relative to the reference set
-    minus their mean in training, and a line ``(intercept)`` has the score of a sample
-    of mean ranks.
+    other genes of the panel (:func:`optirank.model.deciding_pairs` lists these). A
+    missing gene has none. For the paper's classifiers, ranks are those relative to the
+    reference set minus their mean in training, and a line ``(intercept)`` has the score
+    of a sample of mean ranks.
     """
     import pandas as pd
 

@@ -156,17 +156,17 @@ def agreement_of(reference: NDArray, query: LabelMeans) -> Agreement:
 
     Fewer than 50 genes compare nothing, unless their agreement is too high for chance.
     """
-    found = np.flatnonzero(query.counts >= FEWEST_SAMPLES)
-    if len(found) < 2 or not reference.shape[1]:
-        found = found[:0]
-    of_reference = _differences(reference[found])
-    compared = Agreement(found, of_reference, _differences(query.means[found]))
+    labels = np.flatnonzero(query.counts >= FEWEST_SAMPLES)
+    if len(labels) < 2 or not reference.shape[1]:
+        labels = labels[:0]
+    of_reference = _differences(reference[labels])
+    compared = Agreement(labels, of_reference, _differences(query.means[labels]))
     overall = compared.overall
     if overall is None or compared.n_genes >= FEWEST_GENES:
         return compared
     if overall * np.sqrt(compared.n_genes) > CLEAR:
         return compared
-    return Agreement(found[:0], compared.reference[:0], compared.query[:0])
+    return Agreement(labels[:0], compared.reference[:0], compared.query[:0])
 
 
 def every_so_many(n_samples: int) -> int:

@@ -96,8 +96,8 @@ def _judged_line(card: Card) -> str:
     if not n_sets:
         return ""
     if n_sets == 1:
-        one = next(judged for judged in card.judged if judged.classes)
-        return f"balanced accuracy {percent(mean)}, one set{_over(one.classes, card)}"
+        only = next(judged for judged in card.judged if judged.classes)
+        return f"balanced accuracy {percent(mean)}, one set{_over(only.classes, card)}"
     together = {name: _total(card.judged, name) for name in card.class_counts}
     return (
         f"balanced accuracy {percent(mean)}, mean of {n_sets} sets"

@@ -67,10 +67,7 @@ class TrainingOptions:
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
         n_genes = self.n_genes
-        is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
-        if n_genes != "auto" and not is_number:
-            raise ValueError(f"{n_genes!r} genes: give a number of genes, or 'auto'")
-        if n_genes != "auto" and int(n_genes) < 2:
+        if n_genes != "auto" and not _is_size(n_genes):
             raise ValueError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
         if self.target_error is not None:
             check_target_error(self.target_error)
@@ -118,10 +115,8 @@ class DesignOptions:
     description: str = ""
 
     def __post_init__(self) -> None:
-        n_genes = self.n_genes
-        is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
-        if n_genes is not None and (not is_number or n_genes < 2):
-            raise ValueError(f"{n_genes!r} genes: give at least 2 (n_genes=)")
+        if self.n_genes is not None and not _is_size(self.n_genes):
+            raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
         if self.per_class < 0:
             raise ValueError(f"{self.per_class} genes per class: give at least 0")
         low, high = self.min_mean, self.max_mean
@@ -136,6 +131,12 @@ class DesignOptions:
                 "gene: give the smaller one first"
             )
         _list_patterns(self)
+
+
+def _is_size(n_genes: Any) -> bool:
+    """Whether this is a number of genes that a panel may have."""
+    is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
+    return is_number and int(n_genes) >= 2
 
 
 def _list_patterns(options: TrainingOptions | DesignOptions) -> None:

@@ -268,7 +268,7 @@ class Prepared:
             self.genes if columns is None else self.genes[columns],
             size=block_rows(self.n_genes_of_file),
             rows=None if len(self.rows) == n_samples_of(self.data) else self.rows,
-            together=max(getattr(one, "together", 1) for one in accumulators),
+            together=max(getattr(look, "together", 1) for look in accumulators),
             cluster=self.cluster,
         )
 

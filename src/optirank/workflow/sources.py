@@ -206,12 +206,12 @@ class LabelSets:
         another's.
         """
         resembling = {label for group in self.alike for label in group}
-        found: dict[str, list[str]] = {}
+        labels_of: dict[str, list[str]] = {}
         for label, numbers in zip(self.names, self.counts.to_numpy() > 0, strict=True):
             if numbers.sum() == 1 and label not in resembling:
                 name = str(self.counts.columns[numbers.argmax()])
-                found.setdefault(name, []).append(label)
-        return found
+                labels_of.setdefault(name, []).append(label)
+        return labels_of
 
     def notes(self) -> list[str]:
         """Labels that look like one class, with what joins them; and those that one set
@@ -365,8 +365,8 @@ def _ids(options: TrainingOptions, labels: Iterable[str]) -> dict[str, str]:
         return read_terms(Path(options.ontology), cell_ontology())
     if options.tree != ONTOLOGY:
         return {}
-    found = match_labels(sorted(labels), cell_ontology())
-    return {term.label: term.id for term in found if term.id}
+    terms = match_labels(sorted(labels), cell_ontology())
+    return {term.label: term.id for term in terms if term.id}
 
 
 def _given_tree(
