@@ -100,7 +100,7 @@ def bpcd() -> None:
         start = time.process_time()
         penalties = float(row["lambda_1"]), float(row["lambda_2"])
         problem = Problem(order_samples(data["X"]), y, sample_weights(y), s, *penalties)
-        found = solve_bpcd(problem)
+        found = solve_bpcd(problem, refit=False)
         seconds = time.process_time() - start
         if turn:
             differences.append(100 * (found.objective / float(row["objective"]) - 1))

@@ -12,10 +12,17 @@ import pandas as pd
 from draw_curve import FIGURES, METHODS, look
 from matplotlib.ticker import NullLocator
 from tables import across_platforms, read, tissues_of
-from tables_rivals import SHOWN_PER_PROBLEM
 from tables_use import with_errors
 
+from optirank_lab.benchmark.curve import ALL, PANEL
 from optirank_lab.benchmark.statistics import over_tissues, t_interval
+
+SHOWN = {  # method and genes, by what the legend calls it
+    "panel of 100": (PANEL, "100"),
+    "nearest class mean, 100": ("nearest class mean", "100"),
+    "LR on ranks, tuned, all": ("LR on ranks, tuned", ALL),
+    "SingleR": ("SingleR", ALL),
+}
 
 WITH, WITHOUT = ("#c2410c", "#fb923c"), ("#64748b", "#94a3b8")  # on white, on black
 
@@ -35,18 +42,15 @@ def draw_problems(dark: bool) -> plt.Figure:
     rows = across_platforms(read("curve"))
     by_key = rows.groupby(["tissue", "method", "k"])["balanced_accuracy"].mean()
     wide = pd.DataFrame(
-        {
-            name: by_key.xs(key, level=("method", "k"))
-            for name, key in SHOWN_PER_PROBLEM.items()
-        }
+        {name: by_key.xs(key, level=("method", "k")) for name, key in SHOWN.items()}
     )
-    ours = next(iter(SHOWN_PER_PROBLEM))
+    ours = next(iter(SHOWN))
     wide = 100 * wide.sort_values(ours, ascending=False)
     figure, ax = axes((8.4, 0.24 * len(wide) + 1.3), dark)
     places = range(len(wide))
     ax.hlines(places, wide.min(axis=1), wide.max(axis=1), color=look(dark).quiet, lw=3)
     for name in reversed(wide.columns):
-        colour = METHODS[SHOWN_PER_PROBLEM[name][0]][1 + dark]
+        colour = METHODS[SHOWN[name][0]][1 + dark]
         size = 70 if name == ours else 34
         ax.scatter(wide[name], places, s=size, color=colour, label=name, zorder=3)
     ax.set_yticks(places, list(wide.index))

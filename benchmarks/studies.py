@@ -3,7 +3,7 @@ header.
 
 Every study has the options ``--data DIR`` (default: OPTIRANK_DATA, else where `optirank
 datasets fetch stand-ins` puts the sets), ``--out DIR`` (default: results), ``--jobs N``
-and ``--quick`` (the first pair of each problem, or one seed).
+and ``--quick`` (one pair of some problems, or one seed).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ __all__ = [
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("src", "lab", "benchmarks", "pyproject.toml")
+QUICK_PAIRS = 12  # at most, so that all quick studies together take minutes
 Rows = dict[str, list[dict]]  # of each CSV, by its name
 PairStudy = Callable[["BenchmarkTask", "Set", "Set"], Rows]
 
@@ -93,8 +94,8 @@ def options(
 
 
 def pairs_of(args: argparse.Namespace) -> tuple[BenchmarkTask, ...]:
-    """The pairs of the evidence whose sets are in the folder, or the first of each
-    problem.
+    """The pairs of the evidence whose sets are in the folder; with ``--quick``, the
+    first pair of some problems.
     """
     pairs = shipped_pairs(args.data)
     if not pairs:
@@ -104,7 +105,10 @@ def pairs_of(args: argparse.Namespace) -> tuple[BenchmarkTask, ...]:
     first: dict[str, BenchmarkTask] = {}
     for pair in pairs:
         first.setdefault(pair.tissue, pair)
-    return tuple(first.values()) if args.quick else pairs
+    if not args.quick:
+        return pairs
+    step = 1 + len(first) // QUICK_PAIRS
+    return tuple(first.values())[::step]
 
 
 def over_pairs(study: PairStudy, args: argparse.Namespace) -> dict[str, pd.DataFrame]:

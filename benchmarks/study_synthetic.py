@@ -68,11 +68,12 @@ def main() -> None:
         if name in wanted:
             run(name, settings, args)
     parts = [synthetic_rows(args)]
+    n_sets = 0
     if "search" in wanted:
         n_sets = 1 if args.quick else min(args.data_sets or SEARCHED, SEARCHED)
         parallel = Parallel(n_jobs=args.jobs, return_as="generator")
         parts = chain(parts, parallel(delayed(searched)(k) for k in range(n_sets)))
-    tables = collect(parts, args, 0)
+    tables = collect(parts, args, 1 + n_sets)
     keys = ["experiment", "rule", "classifier"]
     means = tables["synthetic"].groupby(keys, sort=False)["balanced_accuracy"].mean()
     print(means.unstack().round(4).to_string())

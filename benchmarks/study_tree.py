@@ -115,9 +115,8 @@ _BLOOD = ("pbmc3k", "pbmc_3pv1", "pbmc_3pv2", "pbmc_5p")
 PAIRS = {
     "blood": [
         *((a, b) for a in _BLOOD for b in _BLOOD if a != b),
-        *((a, b) for a in _BLOOD for b in ("zheng_pbmc", "pbmc68k_reduced")),
+        *((a, "pbmc68k_reduced") for a in _BLOOD),
         *((a, b) for a in _BLOOD for b in ("kang_pbmc_ctrl", "kang_pbmc_stim")),
-        ("kang_pbmc_ctrl", "zheng_pbmc"),
         ("kang_pbmc_stim", "pbmc3k"),
     ],
     "mouse brain": [("gps_sc", "gps_osmfish"), ("gps_osmfish", "gps_sc")],

@@ -4,8 +4,8 @@ statistics.
 A page marks a table by a comment line directly above it, such as
 ``<!-- results: curve -->``, and a number in a sentence by comments around it, such as
 ``<!--pairs-->48<!--/-->``; ``fill_tables.py`` writes both from the CSV files of
-results/. Accuracies are balanced, in %. Intervals are 95 %, by drawing tissues, since
-pairs of one tissue are not independent.
+results/. Accuracies are balanced, in %. Intervals are 95 %, by Student's t over
+problems (here also called tissues), since pairs of one problem are not independent.
 """
 
 from __future__ import annotations
@@ -43,11 +43,6 @@ def number(function: Callable[[], str]) -> Callable[[], str]:
 def read(name: str) -> pd.DataFrame:
     """The table of a CSV of results/."""
     return pd.read_csv(RESULTS / f"{name}.csv", comment="#", dtype={"k": str})
-
-
-def interval(low: float, high: float) -> str:
-    """An interval of shares as text in percent."""
-    return "–" if pd.isna(low) else f"{percent(low)} to {percent(high)}"
 
 
 def across_platforms(rows: pd.DataFrame) -> pd.DataFrame:

@@ -25,12 +25,6 @@ from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 
 NEAREST_MEAN = "nearest class mean"
 SAME = "–"
-SHOWN_PER_PROBLEM = {  # method and genes, by what the table calls it
-    "panel of 100": (PANEL, "100"),
-    "nearest class mean, 100": (NEAREST_MEAN, "100"),
-    "LR on ranks, tuned, all": ("LR on ranks, tuned", ALL),
-    "SingleR": ("SingleR", ALL),
-}
 
 
 @table
@@ -136,21 +130,6 @@ def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
     family = rows["method"].str.split(",").str[0]
     best = ~family.duplicated() | (family == PANEL)  # the rows are sorted by their mean
     return rows[best]
-
-
-@table
-def problems() -> pd.DataFrame:
-    """Accuracy per problem: the panel of 100 genes beside three rivals."""
-    rows = across_platforms(read("curve"))
-    by_key = rows.groupby(["tissue", "method", "k"])["balanced_accuracy"].mean()
-    table_of = {
-        name: by_key.xs(key, level=("method", "k")).map(percent)
-        for name, key in SHOWN_PER_PROBLEM.items()
-    }
-    wide = pd.DataFrame(table_of).fillna("–")
-    pairs_of = rows.groupby("tissue")["pair"].nunique().astype(str)
-    wide.insert(0, "pairs", pairs_of.reindex(wide.index))
-    return as_text(wide, "problem")
 
 
 @table

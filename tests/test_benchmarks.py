@@ -27,6 +27,7 @@ ALL = {
     "make_results",
     "draw_curve",
     "draw_differences",
+    "draw_problems",
     "draw_sweeps",
     "make_models",
     "make_ontology",

@@ -21,7 +21,6 @@ from optirank._util.workers import worker_count
 from optirank.io.data import raw_genes, used_names
 from optirank.io.objects import (
     anndata_of,
-    check_anndata,
     is_frame,
     labelled_profiles,
     profiles_of,
@@ -254,7 +253,6 @@ def _gene_names(query: Query | None) -> list[str] | None:
 
 
 def _query(
-    function: str,
     adata: Any,
     model: AnyModel,
     annotations: Sequence[str],
@@ -264,11 +262,9 @@ def _query(
 
     ``annotations`` are columns of a data frame that are no genes.
     """
-    check_anndata(adata, function)
     fitted = as_model(model)
-    if is_frame(adata):
-        reading["annotations"] = annotations
-    return profiles_of(adata, known_genes=fitted.path_genes, **reading), fitted
+    reading |= {"annotations": annotations, "known_genes": fitted.path_genes}
+    return profiles_of(adata, **reading), fitted
 
 
 def annotate(
@@ -386,7 +382,6 @@ def annotate(
         homologs=homologs,
     )
     profiles, fitted = _query(
-        "annotate",
         adata,
         model,
         [clusters] if clusters else [],
@@ -458,7 +453,6 @@ def explain(
         homologs=homologs,
     )
     profiles, fitted = _query(
-        "explain",
         adata,
         model,
         [],
@@ -520,7 +514,7 @@ def design(
         Bounds on a gene's mean, in counts per 10,000, in the class where it is highest.
     per_class : int, default=0
         Genes of largest weight that each class keeps, so that no class depends on one
-        probe.
+        probe; of several columns of labels, each coarser label too.
     query : AnnData, DataFrame or list of str, optional
         The data to be labelled later, or the genes that the assay can measure: only
         these are used.
@@ -551,10 +545,6 @@ def design(
         use_raw=use_raw,
         table=table,
     )
-    if not isinstance(label_column, str):
-        raise TypeError(
-            f"label={label!r}: a design has one column of labels, name the finest"
-        )
     options = DesignOptions(
         label=label_column,
         batch=batch_column,
@@ -573,7 +563,7 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [test_label or label_column] if is_frame(test) else []
+        columns = [test_label or options.columns[-1]]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
     with progress_bar("designing", shown=None if verbose else False) as bar:
@@ -652,7 +642,6 @@ def evaluate(
         homologs=homologs,
     )
     profiles, fitted = _query(
-        "evaluate",
         adata,
         model,
         [label],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anndata
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 from optirank.cli.app import app
 from optirank.datasets.example import write_example
 from optirank.model import load
+
+LINEAGE = {"b cell": "lymphoid", "t cell": "lymphoid", "nk cell": "lymphoid"}
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,27 @@ def test_the_panel_the_model_and_the_summary(pair, tmp_path):
     assert again.exit_code == 0, again.output
     assert again.stdout.startswith("gene,symbol,ensembl_id,speaks_for,weight,rank")
     assert "A list of 12 genes is scored as it is" in again.stderr
+
+
+def test_genes_are_asked_for_by_level(pair, tmp_path):
+    cells = anndata.read_h5ad(pair / "reference.h5ad")
+    lineage = cells.obs["cell_type"].astype(str).replace(LINEAGE)
+    cells.obs["lineage"] = lineage
+    cells.write_h5ad(tmp_path / "levels.h5ad")
+    out, model = tmp_path / "panel.csv", tmp_path / "panel.optirank"
+    words = [tmp_path / "levels.h5ad", "-l", "lineage,cell_type", "--genes", 24]
+    done = design(*words, "--per-class", 2, "-o", out, "--model", model)
+    assert done.exit_code == 0, done.output
+    tree = load(model).tree
+    table = pd.read_csv(out, keep_default_na=False)
+    labels, _ = tree.contrasts(load(model).classes)
+    assert set(table["tells"]) <= set(labels)
+    assert [tree.parents[name] for name in table["tells"]] == table["below"].tolist()
+    assert {"", "lymphoid"} <= set(table["below"])
+    few = [name for name in labels if (table["tells"] == name).sum() < 2]
+    assert ("labels with fewer than 2 genes" in done.output) == bool(few)
+    n_top = (table["below"] == "").sum()
+    assert f"Genes that tell labels apart: {n_top} at the top, " in done.output
 
 
 @pytest.mark.parametrize(

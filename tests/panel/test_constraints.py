@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from panel_searches import search_matrix
 
+from optirank.model import Tree
 from optirank.panel.elimination import Panel
 
 
@@ -52,6 +53,23 @@ def test_every_class_keeps_as_many_genes_as_asked(cells):
     spread = search(cells, n_genes=9, per_class=3).path[9]
     assert leading(plain, 2) < 3
     assert leading(spread, 2) >= 3
+
+
+def test_every_label_of_a_tree_keeps_as_many_genes_as_asked(cells):
+    tree = Tree({"both": "", "0": "both", "2": "both", "1": ""})
+    labels, contrasts = tree.contrasts(["0", "1", "2"])
+    assert labels == ["both", "0", "2", "1"]
+    np.testing.assert_allclose(contrasts.sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(contrasts[1], np.array([1, 0, -1]) / 2**0.5)
+
+    def told(**options) -> list[str]:
+        panel = search(cells, n_genes=12, **options).path[12]
+        return [labels[place] for place in (contrasts @ panel.coef).argmax(axis=0)]
+
+    assert told().count("2") < 3
+    assert told(per_class=3, contrasts=contrasts).count("2") >= 3
+    with pytest.raises(ValueError, match="4 genes for each of 4 labels are 16, and"):
+        search(cells, n_genes=12, per_class=4, contrasts=contrasts)
 
 
 def test_more_genes_per_class_than_there_are_is_refused(cells):

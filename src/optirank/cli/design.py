@@ -29,7 +29,7 @@ _JUDGE = "Options for another platform"
 def design(
     context: typer.Context,
     files: opt.Files,
-    label: opt.Label,
+    label: opt.Labels,
     out: Annotated[
         Path,
         option("TABLE.csv", "The genes; - for stdout.", opt.OUTPUT, "--out", "-o"),
@@ -110,7 +110,12 @@ def design(
     ] = None,
     per_class: Annotated[
         int | None,
-        option("N", "Genes of largest weight that each class keeps.", opt.GENES, min=0),
+        option(
+            "N",
+            "Genes of largest weight that each class, or label of a tree, keeps.",
+            opt.GENES,
+            min=0,
+        ),
     ] = None,
     name: opt.Name = None,
     description: opt.Description = None,
@@ -136,6 +141,7 @@ def design(
       optirank design ref.h5ad --label type --genes 100 -o panel.csv
       optirank design ref.h5ad --label type --genes 100 --exclude housekeeping -o p.csv
       optirank design ref.h5ad --label type -o p.csv --model p.optirank --report p.html
+      optirank design ref.h5ad --label lineage,type --per-class 3 -o panel.csv
       optirank design ref.h5ad --label type --list draft.txt -o scored.csv
       optirank design ref.h5ad --label type --list draft.txt --genes 300 -o more.csv
       optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
@@ -151,11 +157,12 @@ def design(
         raise ValueError("--test-label is about test data: name them (--test FILE)")
     given = opt.given_options(context)
     reading = opt.reading_options(given)
-    asked = _design_options(given)
+    columns = opt.listed(label)
+    asked = _design_options(given, columns)
     with (
         outputs(context, {"the panel": out, "the model": model_out}) as target,
-        open_sources(files, label, batch, **reading) as (data, source_column),
-        _open_test(test, test_label or label, given.get("genes_in")) as judges,
+        open_sources(files, columns, batch, **reading) as (data, source_column),
+        _open_test(test, test_label or columns[-1], given.get("genes_in")) as judges,
         progress_bar("designing", lines=True) as bar,
     ):
         result = run(
@@ -181,7 +188,7 @@ def design(
         write_page(result, context)
 
 
-def _design_options(given: Mapping[str, Any]) -> DesignOptions:
+def _design_options(given: Mapping[str, Any], columns: list[str]) -> DesignOptions:
     """What is asked of the design, with the names of genes read from their files."""
     from optirank.workflow.options import DesignOptions
 
@@ -191,6 +198,7 @@ def _design_options(given: Mapping[str, Any]) -> DesignOptions:
             f"{gene_list} does not exist: name a file of genes (--list)"
         )
     values = opt.genes_asked(given)
+    values["label"] = columns[0] if len(columns) == 1 else columns
     if "query" in given:
         values["query_genes"] = _query_genes(
             Path(given["query"]), given.get("genes_in")

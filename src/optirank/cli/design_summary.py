@@ -46,6 +46,7 @@ def summary(result: DesignResult) -> list[str]:
         _confused(result.confusions),
         f"Genes per class: {n_genes.iloc[0]} ({n_genes.index[0]}) to "
         f"{n_genes.iloc[-1]} ({n_genes.index[-1]})",
+        *_by_level(result.genes),
         *_about_list(result),
     ]
 
@@ -98,6 +99,16 @@ def _confused(confusions: pd.DataFrame) -> str:
         for row in confusions.head(3).to_dict("records")
     ]
     return f"Most confused: {'; '.join(pairs)}"
+
+
+def _by_level(genes: pd.DataFrame) -> list[str]:
+    """Of a tree, how many genes tell apart the labels below each coarser one."""
+    if "below" not in genes:
+        return []
+    numbers = genes["below"].value_counts().sort_index()
+    places = [f"below {name}" if name else "at the top" for name in numbers.index]
+    told = [f"{n} {place}" for n, place in zip(numbers, places, strict=True)]
+    return [f"Genes that tell labels apart: {', '.join(told)}"]
 
 
 def _about_list(result: DesignResult) -> list[str]:

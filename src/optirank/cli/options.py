@@ -165,6 +165,16 @@ _MODEL = "A model file, or the name of a model (optirank models)."
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
 Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
 Label = Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")]
+Labels = Annotated[
+    str,
+    option(
+        "COLUMN",
+        "Class labels; several columns, coarse to fine, comma-separated.",
+        None,
+        "--label",
+        "-l",
+    ),
+]
 Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
 ]

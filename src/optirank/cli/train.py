@@ -29,16 +29,7 @@ if TYPE_CHECKING:
 def train(
     context: typer.Context,
     files: opt.Files,
-    label: Annotated[
-        str,
-        option(
-            "COLUMN",
-            "Class labels; several columns, coarse to fine, comma-separated.",
-            None,
-            "--label",
-            "-l",
-        ),
-    ],
+    label: opt.Labels,
     out: Annotated[
         Path,
         option("MODEL", "The model file; - for stdout.", opt.OUTPUT, "--out", "-o"),

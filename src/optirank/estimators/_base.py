@@ -10,7 +10,6 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,12 +17,6 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import (
-    Interval,
-    InvalidParameterError,
-    StrOptions,
-    make_constraint,
-)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -31,9 +24,17 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from optirank._util.names import some
 from optirank._util.workers import one_blas_thread
 from optirank.estimators.input import data_for_fitting, data_for_scoring
+from optirank.estimators.parameters import (
+    CLASS_WEIGHT,
+    FROM_ONE,
+    PENALTY,
+    TOLERANCE,
+    check_parameter,
+    one_of,
+    weights_of_classes,
+)
 from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import (
     best_class,
@@ -69,79 +70,6 @@ PER_PROBLEM = (
     "objective_",
     "n_iter_",
 )
-
-
-class InWords:
-    """What a parameter may be, as scikit-learn's constraints and in words."""
-
-    def __init__(self, words: str, *constraints: Any) -> None:
-        self._words = words
-        self._constraints = [make_constraint(constraint) for constraint in constraints]
-
-    def is_satisfied_by(self, value: Any) -> bool:
-        """Whether a constraint allows the value."""
-        return any(one.is_satisfied_by(value) for one in self._constraints)
-
-    def __str__(self) -> str:
-        return self._words
-
-
-class Several(InWords):
-    """A sequence of at least one value, each of which the constraints allow, if any."""
-
-    def is_satisfied_by(self, value: Any) -> bool:
-        """Whether this is such a sequence."""
-        if isinstance(value, str) or not hasattr(value, "__len__") or not len(value):
-            return False
-        one_is_satisfied = super().is_satisfied_by
-        return not self._constraints or all(one_is_satisfied(one) for one in value)
-
-
-def one_of(*names: str) -> InWords:
-    """One of some strings."""
-    return InWords(f"one of {', '.join(map(repr, names))}", StrOptions(set(names)))
-
-
-FROM_ZERO = Interval(Real, 0, None, closed="left")
-PENALTY = InWords("a finite number of at least 0", FROM_ZERO)
-CLASS_WEIGHT = InWords(
-    "'balanced', None or a dict of one weight per class",
-    StrOptions({"balanced"}),
-    None,
-    dict,
-)
-POSITIVE = InWords(
-    "a positive, finite number", Interval(Real, 0, None, closed="neither")
-)
-FROM_ONE = InWords(
-    "a finite number of at least 1", Interval(Real, 1, None, closed="left")
-)
-_TOLERANCE = InWords(
-    "a number between 0 and 1, such as 1e-5", Interval(Real, 0, 1, closed="neither")
-)
-
-
-def check_parameter(name: str, value: object, constraints: list) -> None:
-    """Refuse a value that no constraint allows, naming value and remedy."""
-    allowed: list[Any] = [
-        one if isinstance(one, InWords) else make_constraint(one) for one in constraints
-    ]
-    if not any(one.is_satisfied_by(value) for one in allowed):
-        words = " or ".join(str(one) for one in allowed)
-        raise InvalidParameterError(f"{name}={value!r}: use {words}")
-
-
-def weights_of_classes(given: dict, classes: NDArray) -> NDArray:
-    """The weight of each class, 1 where the dict has no entry."""
-    labels = classes.tolist()
-    if unknown := [label for label in given if label not in labels]:
-        raise ValueError(
-            f"class_weight names {unknown[0]!r}, which is not a class of y: the "
-            f"classes are {some(labels, 20)}"
-        )
-    for label, weight in given.items():
-        check_parameter(f"class_weight[{label!r}]", weight, [POSITIVE])
-    return np.array([float(given.get(label, 1.0)) for label in labels])
 
 
 class RankClassifier(ClassifierMixin, BaseEstimator):
@@ -236,7 +164,7 @@ class RankLinearClassifier(RankClassifier, ABC):
         "l1": [PENALTY],
         "l2": [PENALTY],
         "ties": [one_of(*TIES)],
-        "tol": [_TOLERANCE],
+        "tol": [TOLERANCE],
         "max_iter": [FROM_ONE],
         "class_weight": [CLASS_WEIGHT],
         "device": [one_of(*DEVICES)],

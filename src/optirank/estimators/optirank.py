@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank.estimators._base import (
-    FROM_ONE,
-    BinarySolver,
-    InWords,
-    RankLinearClassifier,
-    check_parameter,
-    one_of,
-)
+from optirank.estimators._base import BinarySolver, RankLinearClassifier
+from optirank.estimators.parameters import FROM_ONE, InWords, check_parameter, one_of
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS, STARTS
 from optirank.solver.problem import Problem, Solution, resolve_n_reference

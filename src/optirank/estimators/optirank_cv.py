@@ -19,15 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from optirank._util.metrics import standard_error
 from optirank._util.progress import progress_bar
 from optirank.estimators._base import (
-    FROM_ZERO,
-    PENALTY,
     PER_PROBLEM,
     RankLinearClassifier,
-    Several,
     note_compilation,
-    one_of,
 )
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
+from optirank.estimators.parameters import FROM_ZERO, PENALTY, Several, one_of
 from optirank.panel.platforms import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference

@@ -22,15 +22,14 @@ from sklearn.utils.validation import (
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED, looks_standardised
 from optirank._util.workers import worker_count
-from optirank.estimators._base import (
+from optirank.estimators._base import RankClassifier, label_codes
+from optirank.estimators.input import data_for_fitting, data_for_scoring
+from optirank.estimators.parameters import (
     CLASS_WEIGHT,
     POSITIVE,
     InWords,
-    RankClassifier,
-    label_codes,
     weights_of_classes,
 )
-from optirank.estimators.input import data_for_fitting, data_for_scoring
 from optirank.panel.elimination import (
     L2,
     Panel,

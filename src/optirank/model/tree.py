@@ -142,6 +142,30 @@ class Tree:
                 "are on one side alone"
             )
 
+    def contrasts(
+        self, classes: Iterable[object]
+    ) -> tuple[list[str], NDArray[np.float64]]:
+        """The labels beside which there are others, and what turns weights of the
+        classes into theirs (labels, classes): the mean over the leaves of a label minus
+        that over the leaves of its parent, as a direction of length 1.
+        """
+        names = [str(name) for name in classes]
+        inside = {"": np.ones(len(names), dtype=bool)}
+        for label in self.labels:
+            inside[label] = np.array([label in self.path(name) for name in names])
+        apart = [
+            label
+            for label in self.labels
+            if len(self.children[self.parents[label]]) > 1
+        ]
+        rows = []
+        for label in apart:
+            below = inside[label]
+            beside = inside[self.parents[label]]
+            row = below / below.sum() - beside / beside.sum()
+            rows.append(row / np.linalg.norm(row))
+        return apart, np.array(rows)
+
     def probabilities(
         self, probabilities: NDArray[np.float64], classes: Iterable[object]
     ) -> NDArray[np.float64]:

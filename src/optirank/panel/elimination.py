@@ -126,6 +126,7 @@ def search_panels(
     include: Sequence[int] | NDArray = (),
     allowed: NDArray | None = None,
     per_class: int = 0,
+    contrasts: NDArray | None = None,
     l2: float = L2,
     n_threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -154,6 +155,9 @@ def search_panels(
     per_class : int
         So many genes of largest weight stay for each class, at every size that has
         room.
+    contrasts : array of shape (n_labels, n_classes), optional
+        Of a tree: weights of the classes times it are those of the labels that then
+        take the place of the classes.
     l2 : float
         The penalty against the mean loss.
     n_threads : int
@@ -168,10 +172,12 @@ def search_panels(
     held_out : scores of held-out samples.
     """
     n_asked = 0 if isinstance(n_genes, str) else n_genes
-    if n_asked and per_class * n_classes > n_asked:
+    n_labels = n_classes if contrasts is None else len(contrasts)
+    if n_asked and per_class * n_labels > n_asked:
         raise ValueError(
-            f"{per_class} genes for each of {n_classes} classes are "
-            f"{per_class * n_classes}, and the panel has {n_genes}: ask for more "
+            f"{per_class} genes for each of {n_labels} "
+            f"{'classes' if contrasts is None else 'labels'} are "
+            f"{per_class * n_labels}, and the panel has {n_genes}: ask for more "
             "genes, or for fewer per class"
         )
     required = np.asarray(include, dtype=np.intp)
@@ -191,6 +197,7 @@ def search_panels(
         l2=l2,
         n_threads=n_threads,
         per_class=per_class,
+        contrasts=contrasts,
     )
     n_candidates = max(N_CANDIDATES, n_asked)
     candidates = _candidates(sums, n_candidates, required, allowed, folds)
@@ -291,6 +298,7 @@ class RankedSamples:
     l2: float = L2
     n_threads: int = 1
     per_class: int = 0
+    contrasts: NDArray | None = None
 
     def ranks(self, rows: NDArray, genes: NDArray) -> NDArray:
         """Twice the ranks of some genes among themselves."""
@@ -347,8 +355,9 @@ class RankedSamples:
                 coef = self.fit(rows, left, _TOL_ELIMINATION, start)
                 weight = np.abs(coef).max(axis=0)
                 n_kept = max(size, len(left) // 2)
-                if 0 < self.n_classes * self.per_class <= n_kept - len(always):
-                    weight[_leading(coef, self.per_class)] = np.inf
+                of_labels = self.of_labels(coef)
+                if 0 < len(of_labels) * self.per_class <= n_kept - len(always):
+                    weight[_leading(of_labels, self.per_class)] = np.inf
                 weight[np.isin(left, always)] = np.inf
                 kept = np.sort(np.argsort(-weight, kind="stable")[:n_kept])
                 left = left[kept]
@@ -356,6 +365,16 @@ class RankedSamples:
             if size in sizes:
                 nested[size] = left
         return nested
+
+    def of_labels(self, coef: NDArray) -> NDArray:
+        """Weights (labels, genes) of the labels that keep genes of their own.
+
+        Where these samples lack a class, they are those of the classes that there are.
+        """
+        of_classes = np.concatenate([-coef, coef]) if len(coef) == 1 else coef
+        if self.contrasts is None or len(of_classes) != self.n_classes:
+            return of_classes
+        return self.contrasts @ of_classes
 
     def hold_out(
         self,
@@ -450,10 +469,9 @@ def _rising(genes: NDArray, coef: NDArray) -> Panel:
     return Panel(genes[order], np.ascontiguousarray(coef[:, order]))
 
 
-def _leading(coef: NDArray, n: int) -> NDArray:
-    """Positions of the n genes of largest weight for each class."""
-    of_classes = np.concatenate([-coef, coef]) if len(coef) == 1 else coef
-    return np.unique(np.argsort(-of_classes, axis=1, kind="stable")[:, :n])
+def _leading(of_labels: NDArray, n: int) -> NDArray:
+    """Positions of the n genes of largest weight for each label."""
+    return np.unique(np.argsort(-of_labels, axis=1, kind="stable")[:, :n])
 
 
 def _genes_there(k: int, share: float, draw: int) -> NDArray:

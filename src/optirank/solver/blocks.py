@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from optirank._compiled import solver_loops
 from optirank._util.arrays import product
-from optirank.ranks.orders import DenseRanks, SparseRanks, take_columns
+from optirank.ranks.orders import DenseRanks, SparseRanks
 from optirank.solver import constants as c
 from optirank.solver.problem import Problem
 from optirank.solver.terms import LogisticLoss, Proximal
@@ -39,13 +39,13 @@ _STEP_RULES = (c.GROW, c.RELAX, c.LARGEST_L, c.SLACK, c.INTERCEPT_CURVATURE)
 
 
 @dataclass
-class CentredDense:
-    """``values - 1 mean^T`` with dense float32 values: columns of weighted mean zero.
+class CentredMatrix:
+    """``ranks - 1 mean^T``: ranks or co-ranks with columns of weighted mean zero.
 
     Subtracting the mean in the products is cheaper than in the matrix.
     """
 
-    values: NDArray
+    ranks: DenseRanks | SparseRanks
     mean: NDArray  # float32
 
     @property
@@ -53,80 +53,51 @@ class CentredDense:
         """The arrays of the matrix, dense and sparse ones, and its means, for
         compiled loops.
         """
-        return (self.values, *_NO_ENTRIES, self.mean)
-
-    def dot(self, x: NDArray) -> NDArray:
-        """``M x``, float32."""
-        x = x.astype(np.float32)
-        return product(self.values, x) - product(self.mean, x)
-
-    def transpose_dot(self, a: NDArray) -> NDArray:
-        """``M^T a``, float64."""
-        sums = product(a, self.values).astype(np.float64)
-        return sums - self.mean * a.sum(dtype=np.float64)
-
-    def columns(self, which: NDArray) -> NDArray:
-        """Some columns (positions), float32; if all, the means are subtracted
-        in place.
-        """
-        taken = take_columns(self.values, which)
-        if taken is not self.values:
-            return taken - self.mean[which]
-        self.values -= self.mean
-        self.mean = np.zeros_like(self.mean)
-        return self.values
-
-
-@dataclass(frozen=True)
-class CentredSparse:
-    """A matrix held as one constant per row plus the non-zeros, minus the mean of
-    each column.
-    """
-
-    ranks: SparseRanks
-    mean: NDArray  # float32
-
-    @property
-    def stored(self) -> tuple:
-        """See :class:`CentredDense`."""
         ranks = self.ranks
+        if isinstance(ranks, DenseRanks):
+            return (ranks.values, *_NO_ENTRIES, self.mean)
         entries = (ranks.indptr, ranks.genes, ranks.excess, ranks.constants)
         return (_NO_VALUES, *entries, self.mean)
 
     def dot(self, x: NDArray) -> NDArray:
         """``M x``, float32."""
-        return (self.ranks.dot(x) - self.mean @ x).astype(np.float32)
+        shift = product(self.mean, x.astype(np.float32))
+        return (self.ranks.dot(x) - shift).astype(np.float32)
 
     def transpose_dot(self, a: NDArray) -> NDArray:
         """``M^T a``, float64."""
-        return self.ranks.transpose_dot(a) - self.mean * a.sum(dtype=np.float64)
+        sums = self.ranks.transpose_dot(a).astype(np.float64)
+        return sums - self.mean * a.sum(dtype=np.float64)
 
     def columns(self, which: NDArray) -> NDArray:
-        """Some columns (positions), dense float32."""
-        return (self.ranks.columns(which) - self.mean[which]).astype(np.float32)
-
-
-CentredMatrix = CentredDense | CentredSparse
+        """Some columns (positions), float32; if all of a dense matrix, the means are
+        subtracted in place.
+        """
+        taken = self.ranks.columns(which)
+        taken -= self.mean[which]
+        if isinstance(self.ranks, DenseRanks) and taken is self.ranks.values:
+            self.mean = np.zeros_like(self.mean)
+        return taken
 
 
 def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
     """Subtract from each column its mean under the weights v."""
-    mean = matrix.transpose_dot(v).astype(np.float32)
-    if isinstance(matrix, DenseRanks):
-        return CentredDense(matrix.values, mean)
-    return CentredSparse(matrix, mean)
+    return CentredMatrix(matrix, matrix.transpose_dot(v).astype(np.float32))
 
 
-def centred_values(X, v: NDArray) -> CentredDense:
+def centred_values(X, v: NDArray) -> CentredMatrix:
     """The values themselves, dense and float32, with each column's weighted mean
     subtracted.
     """
     values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     values = np.array(values, dtype=np.float64, order="C")
     values -= v @ values
-    return CentredDense(
-        values.astype(np.float32), np.zeros(values.shape[1], np.float32)
-    )
+    return not_centred(values.astype(np.float32))
+
+
+def not_centred(values: NDArray) -> CentredMatrix:
+    """A dense matrix of float32 as it is."""
+    return CentredMatrix(DenseRanks(values), np.zeros(values.shape[1], np.float32))
 
 
 class ProblemMatrices:

@@ -147,7 +147,9 @@ def finish_exactly(
     support = np.flatnonzero(w)
     columns = np.array(columns, dtype=np.float64, order="C")
     columns -= v @ columns
-    newton = newton_steps(columns, loss, w[support], b, penalty, 20)
+    newton = newton_steps(
+        columns, loss, w[support], b, penalty, 20, tol=c.SMALLEST_GAIN
+    )
     sign = np.sign(newton.w)
 
     def gradient_at(weights: NDArray) -> NDArray:

@@ -17,7 +17,7 @@ from optirank._util.arrays import product
 from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
 from optirank.solver import constants as c
-from optirank.solver.blocks import CentredDense, accelerated_steps, curvature_scale
+from optirank.solver.blocks import accelerated_steps, curvature_scale, not_centred
 from optirank.solver.convex import (
     NewtonResult,
     RidgeHessian,
@@ -303,7 +303,7 @@ class PairModel:
                 self.hessian, self.spare, loss, guess, b, penalty, n_steps, target
             )
         guess = penalty.keep_signs(guess, np.sign(self.point.w))
-        matrix = CentredDense(self.spare, np.zeros(len(guess), np.float32))
+        matrix = not_centred(self.spare)
         L = self.state.L_w or curvature_scale(matrix, loss.v)
         n_steps = self.effort * c.REFIT_STEPS
         done = accelerated_steps(matrix, loss, guess, b, penalty, L, n_steps)

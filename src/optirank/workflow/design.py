@@ -72,7 +72,9 @@ class DesignResult(Result):
         One line per gene: ``gene``, ``symbol``, ``ensembl_id``, ``speaks_for``,
         ``weight``, ``rank`` and ``path`` (the smallest panel of the path that has it),
         ``origin``, ``backup``, ``backup_correlation``, ``highest_mean``, and
-        ``mean_<class>`` and ``share_<class>`` for every class.
+        ``mean_<class>`` and ``share_<class>`` for every class. With a tree of labels
+        also ``tells``, the label that the gene tells best from those beside it, and
+        ``below``, the coarser label that these are below.
     conditions : DataFrame
         Balanced accuracy, with 95 % intervals, as it is and under every condition.
     classes : DataFrame
@@ -154,7 +156,7 @@ def design(
     made_of = source or source_of(data)
     result = _designed(data, options, command, made_of, say, progress)
     if test is not None:
-        result = _judged_by_test(result, test, test_label or options.label, say)
+        result = _judged_by_test(result, test, test_label or options.columns[-1], say)
     return result
 
 
@@ -218,7 +220,7 @@ def _designed(
         idle=idle,
         left_out=left_out,
         notes=notes,
-        warnings=[*training.warnings, *_few_genes(classes, options.per_class)],
+        warnings=[*training.warnings, *_few_genes(training.model, genes, options)],
         n_required=len(prepared.include),
         options=options,
     )
@@ -370,16 +372,23 @@ def _within_bounds(
     return within
 
 
-def _few_genes(classes: pd.DataFrame, per_class: int) -> list[str]:
-    """Classes that have fewer genes of their own than was asked for."""
-    counts = zip(classes.index, classes["n_genes"], strict=True)
-    few = [f"{name} ({n})" for name, n in counts if n < per_class]
+def _few_genes(model: Model, genes: pd.DataFrame, options: DesignOptions) -> list[str]:
+    """Classes, or labels of a tree, that have fewer genes of their own than was asked
+    for.
+    """
+    names = [str(name) for name in model.classes]
+    words, column = "classes", "speaks_for"
+    if model.tree is not None:
+        names, _ = model.tree.contrasts(model.classes)
+        words, column = "labels", "tells"
+    counts = genes[column].value_counts().reindex(names, fill_value=0)
+    few = [f"{name} ({n})" for name, n in counts.items() if n < options.per_class]
     if not few:
         return []
     named = some(few, 10)
     return [
-        f"classes with fewer than {per_class} genes whose weight is largest for them: "
-        f"{named}; their other genes speak more for another class"
+        f"{words} with fewer than {options.per_class} genes whose weight is largest "
+        f"for them: {named}; their other genes speak more for another"
     ]
 
 

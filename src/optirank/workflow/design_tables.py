@@ -178,6 +178,11 @@ def gene_table(
             "highest_mean": means[:, panel.columns].max(axis=0),
         }
     )
+    if model.tree is not None:
+        labels, contrasts = model.tree.contrasts(model.classes)
+        told = (contrasts @ of_classes).argmax(axis=0)
+        table["tells"] = [labels[place] for place in told]
+        table["below"] = [model.tree.parents[name] for name in table["tells"]]
     for word, values in (("mean", means), ("share", shares)):
         for code, name in enumerate(model.classes):
             table[f"{word}_{name}"] = values[code, panel.columns]

@@ -331,30 +331,20 @@ def majority(
     A table with ``cluster``, ``n_samples``, ``label`` and ``share`` (of its samples
     with that label), the largest cluster first.
     """
-    known = clusters != ""
-    names, group = np.unique(clusters[known].astype(str), return_inverse=True)
-    own_codes = codes[known]
-    winner = _winners(group, own_codes, confidence[known], len(names), len(words))
-    sizes = np.bincount(group, minlength=len(names))
-    n_agreeing = np.bincount(group[own_codes == winner[group]], minlength=len(names))
-    share = n_agreeing / sizes
+    withheld = len(words) - 1
+    samples: Any = pd.DataFrame(
+        {"cluster": clusters, "code": codes, "confidence": confidence}
+    )
+    samples = samples[clusters != ""]
+    sizes = samples.groupby("cluster").size()
+    voters = samples[samples["code"] < withheld].groupby(["cluster", "code"])
+    votes = voters["confidence"].agg(["size", "sum"]).reset_index()
+    votes = votes.sort_values(["size", "sum"], ascending=False, kind="stable")
+    elected = votes.drop_duplicates("cluster").set_index("cluster")["code"]
+    winner = elected.reindex(sizes.index, fill_value=withheld)
+    agrees = samples["code"].eq(samples["cluster"].map(winner))
+    share = agrees.groupby(samples["cluster"]).sum() / sizes
     label = np.where(share < _MAJORITY, mixed_word(words), words[winner])
-    return pd.DataFrame(
-        {"cluster": names, "n_samples": sizes, "label": label, "share": share}
-    ).sort_values("n_samples", ascending=False, kind="stable", ignore_index=True)
-
-
-def _winners(
-    group: NDArray, codes: NDArray, confidence: NDArray, n_groups: int, n_words: int
-) -> NDArray:
-    """The word with most votes in each group; the last one where none has a vote."""
-    withheld = n_words - 1
-    voters = codes < withheld
-    votes = np.zeros((n_groups, n_words))
-    confidences = np.zeros((n_groups, n_words))
-    ballots = (group[voters], codes[voters])
-    np.add.at(votes, ballots, 1.0)
-    np.add.at(confidences, ballots, confidence[voters])
-    has_votes = votes[:, :withheld].any(axis=1)
-    votes[:, withheld] = np.where(has_votes, 0.0, 1e-9)
-    return (votes + confidences / (len(codes) + 1)).argmax(axis=1)
+    table = pd.DataFrame({"n_samples": sizes, "label": label, "share": share})
+    table = table.sort_values("n_samples", ascending=False, kind="stable")
+    return table.rename_axis("cluster").reset_index()

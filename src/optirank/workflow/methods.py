@@ -46,6 +46,7 @@ def train_panel(
     prepared: Prepared, options: TrainingOptions, progress: Progress
 ) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
+    tree = prepared.tree
     path, n_genes, held_out = search_panels(
         prepared.sums,
         prepared.kept,
@@ -59,6 +60,7 @@ def train_panel(
         include=prepared.include,
         allowed=prepared.allowed,
         per_class=prepared.per_class,
+        contrasts=tree and tree.contrasts(prepared.classes)[1],
         n_threads=worker_count(options.n_jobs),
         progress=progress,
     )

@@ -99,7 +99,7 @@ class DesignOptions:
     measure; ``n_jobs`` are threads, -1 for all processors.
     """
 
-    label: str
+    label: str | Sequence[str]
     batch: str | None = None
     n_jobs: int | None = None
     n_genes: int | None = None
@@ -113,6 +113,11 @@ class DesignOptions:
     query_genes: Sequence[str] | None = None
     name: str = ""
     description: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the labels, from coarse to fine."""
+        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
 
     def __post_init__(self) -> None:
         if self.n_genes is not None and not _is_size(self.n_genes):

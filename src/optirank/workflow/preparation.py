@@ -98,7 +98,7 @@ class Prepared:
     n_genes : of the panel; "auto" chooses by held-out accuracy.
     include, allowed : positions of the genes that must and that may be in the panel;
         None: all may.
-    per_class : genes of largest weight that each class keeps.
+    per_class : genes of largest weight that each class, of a tree each label, keeps.
     sums, kept, X : what the first pass gives: sums of the places of the genes, by class
         and fold; the positions of at most 500 samples per class, in an order that
         follows from the samples themselves; and these samples.

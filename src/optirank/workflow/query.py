@@ -149,10 +149,12 @@ class Query:
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
         self.values: ValueShares = found["values"]
         self.standardised: bool = found["moments"]
-        ranks: LabelMeans | None = found.get("ranks")
+        n_classes = len(predictor.model.classes)
+        none = LabelMeans(np.zeros(n_classes), np.zeros((n_classes, 0)))
+        ranks: LabelMeans = found.get("ranks", none)
         self.trust = self._trust(means, ranks)
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]
-        self.inverted = ranks is not None and _is_inverted(means, ranks)
+        self.inverted = _is_inverted(means, ranks)
         samples = np.array(adata.obs_names)
         self.checksum = whole_checksum(
             found["checksums"], predictor.match.genes, samples
@@ -163,15 +165,12 @@ class Query:
         """The labels, as positions, of the samples whose likeness is known."""
         return best_class(self.scores[self.looked_at])
 
-    def _trust(self, means: NDArray, ranks: LabelMeans | None) -> Trust:
+    def _trust(self, means: NDArray, ranks: LabelMeans) -> Trust:
         """What the labels are checked by, of the mean ranks of further genes."""
         model = self.predictor.model
         n_samples = self.adata.n_obs
         compared = None
         if model.further is not None:
-            if ranks is None:
-                n_classes = len(model.classes)
-                ranks = LabelMeans(np.zeros(n_classes), np.zeros((n_classes, 0)))
             compared = agreement_of(means, ranks)
         known = self.predictor.panel.likeness
         relative = None

@@ -263,7 +263,7 @@ def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:
     ``groups`` (n, g) are unsigned integers in the order of the values of each sample,
     as ``SampleOrders.groups_of`` gives them. The result has shape (n_codes, g, g).
     """
-    from optirank._compiled.rank_loops import count_above
+    from optirank_lab.baselines.pair_loops import count_above
 
     counts = np.zeros((n_codes, groups.shape[1], groups.shape[1]), np.int32)
     for code in range(n_codes):
