@@ -28,7 +28,7 @@ from optirank.io.objects import (
 from optirank.model import Model
 from optirank.model.file import as_model
 from optirank.report.pages import check_report, write_report
-from optirank.workflow import Result, write_pages_with
+from optirank.workflow import Result
 from optirank.workflow.design import DesignResult
 from optirank.workflow.design import design as run_design
 from optirank.workflow.evaluate import Evaluation, evaluate_profiles
@@ -46,7 +46,7 @@ Query = AnnData | pd.DataFrame | Sequence[str]
 __all__ = ["annotate", "design", "evaluate", "explain", "train"]
 
 logger = logging.getLogger("optirank")
-write_pages_with(write_report)
+Result.write_page = staticmethod(write_report)
 
 
 def __dir__() -> list[str]:
