@@ -29,7 +29,10 @@ RESULTS = pd.read_csv(ROOT / "results/models.csv", comment="#", keep_default_na=
 SHIPPED = sorted(
     path.stem for path in (ROOT / "src/optirank/models").glob("*.optirank")
 )
-SLOW = [pytest.param("pancreas-human", marks=pytest.mark.slow)]
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("pancreas-human", "blood-human")
+]
 
 
 def skip_without_sets(name, data_folder):

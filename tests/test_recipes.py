@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
@@ -27,9 +28,11 @@ from optirank import save as optirank_save
 from optirank._compiled.jit import proximal_map
 from optirank.cli.app import app as product
 from optirank.cli.train import train as train_command
-from optirank.datasets import read_expression
+from optirank.datasets import DataError, read_expression
 from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier
+from optirank.io.data import make_profiles
+from optirank.io.formats import Format
 from optirank.io.reading import FORMATS
 from optirank.panel.candidates import ClassSums
 from optirank.ranks.orders import order_samples
@@ -294,15 +297,57 @@ def test_another_selection_of_candidates_is_one_function(monkeypatch, data):
     assert set(model.panel_) <= {0, 1, 2}
 
 
+@contextlib.contextmanager
+def open_arrays(path, options):
+    """A toy format: an archive of arrays, or a folder of them."""
+    file = path / "all.npz" if path.is_dir() else path
+    with np.load(file, allow_pickle=False) as arrays:
+        obs = pd.DataFrame({"cell_type": arrays["labels"]}, arrays["samples"])
+        var = pd.DataFrame(index=arrays["genes"])
+        yield make_profiles(arrays["X"], obs, var, str(path))
+
+
 def test_a_file_format_is_one_entry(monkeypatch, tmp_path):
-    toy = replace(FORMATS["h5ad"], name="toy", suffixes=(".toy",))
+    toy = Format(
+        "toy",
+        (".npz",),
+        open_arrays,
+        is_folder=lambda folder: (folder / "all.npz").exists(),
+    )
     monkeypatch.setitem(FORMATS, "toy", toy)
     write_example(tmp_path, 60, 20)
-    path = (tmp_path / "query.h5ad").rename(tmp_path / "query.toy")
-    assert read_expression(path, label="cell_type").n_obs == 20
+    query = read_expression(tmp_path / "query.h5ad")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for path in (tmp_path / "query.npz", folder / "all.npz"):
+        np.savez(
+            path,
+            X=query.X.toarray(),
+            labels=query.obs["cell_type"].to_numpy(str),
+            samples=query.obs_names.to_numpy(str),
+            genes=query.var_names.to_numpy(str),
+        )
     model = tmp_path / "m.optirank"
     optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)
-    optirank("predict", path, "--model", model, "--out", tmp_path / "labels.csv")
+    for path in (tmp_path / "query.npz", folder):
+        assert read_expression(path, label="cell_type").n_obs == 20
+        optirank("predict", path, "--model", model, "--out", f"{path}.csv")
+    for_h5ad = tmp_path / "labels.csv"
+    optirank("predict", tmp_path / "query.h5ad", "--model", model, "--out", for_h5ad)
+    for path in (tmp_path / "query.npz.csv", tmp_path / "folder.csv"):
+        assert path.read_bytes() == for_h5ad.read_bytes()
+    with pytest.raises(DataError, match=r"layer.* is for h5ad, zarr, loom, not toy"):
+        read_expression(folder, layer="counts")
+    (tmp_path / "damaged.npz").write_bytes(b"PK")
+    with pytest.raises(DataError, match=r"damaged\.npz cannot be read"):
+        read_expression(tmp_path / "damaged.npz")
+
+
+def test_every_format_is_named_where_a_user_looks():
+    help_text = optirank("predict", "--help")
+    for name in FORMATS:
+        assert name in help_text
+        assert f'"{name}"' in read_expression.__doc__
 
 
 def test_a_metric_of_evaluate_is_in_the_table_and_on_the_page(monkeypatch, tmp_path):

@@ -21,7 +21,6 @@ from optirank._util.workers import worker_count
 from optirank.io.data import raw_genes, used_names
 from optirank.io.objects import (
     anndata_of,
-    check_anndata,
     is_frame,
     labelled_profiles,
     profiles_of,
@@ -29,7 +28,7 @@ from optirank.io.objects import (
 from optirank.model import Model
 from optirank.model.file import as_model
 from optirank.report.pages import check_report, write_report
-from optirank.workflow import Result, write_pages_with
+from optirank.workflow import Result
 from optirank.workflow.design import DesignResult
 from optirank.workflow.design import design as run_design
 from optirank.workflow.evaluate import Evaluation, evaluate_profiles
@@ -47,7 +46,7 @@ Query = AnnData | pd.DataFrame | Sequence[str]
 __all__ = ["annotate", "design", "evaluate", "explain", "train"]
 
 logger = logging.getLogger("optirank")
-write_pages_with(write_report)
+Result.write_page = staticmethod(write_report)
 
 
 def __dir__() -> list[str]:
@@ -254,7 +253,6 @@ def _gene_names(query: Query | None) -> list[str] | None:
 
 
 def _query(
-    function: str,
     adata: Any,
     model: AnyModel,
     annotations: Sequence[str],
@@ -264,11 +262,9 @@ def _query(
 
     ``annotations`` are columns of a data frame that are no genes.
     """
-    check_anndata(adata, function)
     fitted = as_model(model)
-    if is_frame(adata):
-        reading["annotations"] = annotations
-    return profiles_of(adata, known_genes=fitted.path_genes, **reading), fitted
+    reading |= {"annotations": annotations, "known_genes": fitted.path_genes}
+    return profiles_of(adata, **reading), fitted
 
 
 def annotate(
@@ -386,7 +382,6 @@ def annotate(
         homologs=homologs,
     )
     profiles, fitted = _query(
-        "annotate",
         adata,
         model,
         [clusters] if clusters else [],
@@ -458,7 +453,6 @@ def explain(
         homologs=homologs,
     )
     profiles, fitted = _query(
-        "explain",
         adata,
         model,
         [],
@@ -569,7 +563,7 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [test_label or options.columns[-1]] if is_frame(test) else []
+        columns = [test_label or options.columns[-1]]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
     with progress_bar("designing", shown=None if verbose else False) as bar:
@@ -648,7 +642,6 @@ def evaluate(
         homologs=homologs,
     )
     profiles, fitted = _query(
-        "evaluate",
         adata,
         model,
         [label],

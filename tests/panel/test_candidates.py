@@ -86,3 +86,12 @@ def test_a_constant_gene_has_no_correlation(value):
     sums = added(X, np.arange(30) % 3, np.arange(30) % 2, 7)
     assert (sums.correlations()[:, 1] == 0).all()
     assert (sums.correlations()[:, 0] != 0).all()
+
+
+def test_a_block_without_samples_to_sum_changes_no_sums():
+    places = sparse.csr_array(np.array([[0.5, 0.0], [0.0, 0.25]]))
+    whole = class_sums(places, np.array([0, 1]), 2)
+    nothing = class_sums(places[:0], np.zeros(0, np.intp), 2)
+    for both in (whole.plus(nothing), nothing.plus(whole)):
+        np.testing.assert_array_equal(both.sums, whole.sums)
+        np.testing.assert_array_equal(both.squares, whole.squares)

@@ -39,7 +39,7 @@ from optirank.io.cluster import (
     connect,
     installed,
 )
-from optirank.io.data import DataError
+from optirank.io.data import DataError, matrix_of
 from optirank.io.objects import join, profiles_of
 from optirank.io.passes import run_pass
 from optirank.io.reading import (
@@ -419,7 +419,7 @@ def test_a_worker_opens_the_matrix_by_the_name_of_the_file(name, folder):
         here = values(opened, genes, 9)
         columns = columns_of(opened, genes)
     with contextlib.ExitStack() as stack:
-        X = store.open(stack)
+        X = matrix_of(store.open(stack))
         there = [*read_blocks(X, columns, 9, range(len(here)), "x")]
         there = [one.toarray() if hasattr(one, "toarray") else one for one in there]
     np.testing.assert_array_equal(np.concatenate(there), here)

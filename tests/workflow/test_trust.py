@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import anndata
 import numpy as np
@@ -20,7 +19,7 @@ from optirank.workflow.label_files import predict_file
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_LEARNED, label_profiles
 from optirank.workflow.trust import ALARM_BELOW, STEPS, Trust
-from optirank.workflow.withholding import NOT_KEPT, STRICT, withhold
+from optirank.workflow.withholding import NOT_KEPT, STRICT
 from profiles import changed
 
 CLASSES = ["b cell", "t cell", "monocyte"]
@@ -109,55 +108,34 @@ def test_learning_from_the_query_is_advised_only_where_labels_are_mostly_right()
     assert not Trust(CLASSES, 300, None, 1.0).adapt_helps
 
 
-@pytest.fixture
-def query():
-    """A query whose held-out samples show an error of 5 % at a confidence of 0.8."""
-    control = SimpleNamespace(
-        target_error=None,
-        at=lambda _, by_level=False: SimpleNamespace(threshold=0.8, reason="shown"),
-    )
-    panel = SimpleNamespace(error_control=control)
-    predictor = SimpleNamespace(
-        panel=panel, model=SimpleNamespace(panel=panel), left_out=()
-    )
-    return SimpleNamespace(
-        predictor=predictor,
-        genes_apart=np.full(4, 9),
-        trust=trust(0.8, 0.8),
-        alarms=[],
-    )
-
-
-def with_trust(query, given):
-    return SimpleNamespace(**(vars(query) | {"trust": given, "alarms": given.alarms()}))
-
-
-def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training(query):
-    confidence = np.array([0.99, 0.98, 0.97, 0.5])
-    asked = PredictOptions(target_error=0.05)
-    like = withhold(query, confidence, asked)
-    assert (like.reasons == "").tolist() == [True, True, True, False]
-    unlike = withhold(with_trust(query, trust(0.1, 0.1)), confidence, asked)
-    assert (unlike.reasons == NOT_KEPT).all()
-    assert "all labels are withheld" in unlike.notes[-1]
-    single = with_trust(query, Trust(CLASSES, 4, None, 0.9))
-    unchecked = withhold(single, confidence, asked)
-    assert (unchecked.reasons == like.reasons).all()
-    assert "cannot be checked by other genes" in unchecked.notes[-1]
-
-
-def test_a_threshold_withholds_the_same_whatever_the_query_is_like(query):
-    confidence = np.array([0.99, 0.98, 0.97, 0.5])
-    for options in (PredictOptions(threshold=0.8), PredictOptions()):
-        given = withhold(with_trust(query, trust(0.1, 0.1)), confidence, options)
-        assert (given.reasons == withhold(query, confidence, options).reasons).all()
-
-
 def scrambled(query):
     """The query with the values of each sample in an order of its own."""
     rng = np.random.default_rng(0)
     X = np.array([rng.permutation(row) for row in query.X.toarray()])
     return changed(query, X=csr_matrix(X))
+
+
+def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training():
+    model, query = telling_model(), telling_pair()[1]
+    asked = PredictOptions(target_error=0.2)
+    like = label_profiles(query, model, asked)
+    assert not like.withheld.all()
+    np.testing.assert_array_equal(like.withheld, like.confidence < like.threshold)
+    unlike = label_profiles(scrambled(query), model, asked)
+    assert (unlike.reasons == NOT_KEPT).all()
+    assert any("all labels are withheld" in note for note in unlike.notes)
+    few = label_profiles(query[:4].copy(), model, asked)
+    assert few.record["agreement"] is None
+    np.testing.assert_array_equal(few.withheld, few.confidence < few.threshold)
+    assert any("cannot be checked by other genes" in note for note in few.notes)
+
+
+def test_a_threshold_withholds_the_same_whatever_the_query_is_like():
+    model, query = telling_model(), telling_pair()[1]
+    for samples in (query, scrambled(query)):
+        given = label_profiles(samples, model, PredictOptions(threshold=0.8))
+        np.testing.assert_array_equal(given.withheld, given.confidence < 0.8)
+        assert not label_profiles(samples, model).withheld.any()
 
 
 def test_agreement_is_measured_in_the_pass_that_labels_by_genes_outside_the_panel():

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from browser import open_page
-from optirank_lab.benchmark import report
 from optirank_lab.benchmark.report import write
 from optirank_lab.benchmark.results import SCORES, Results
 from optirank_lab.benchmark.text import (
@@ -180,17 +179,6 @@ def test_a_report_of_the_same_results_is_the_same_and_files_of_others_stay(
     for path in (*tmp_path.rglob("figures/*-1.svg"), *tmp_path.rglob("tables/*.md")):
         other = written[0] / path.relative_to(tmp_path)
         assert other.read_bytes().startswith(path.read_bytes()), path.name
-
-
-def test_without_the_extra_there_are_tables_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        report, "missing_extra", lambda: "pip install 'optirank[report]'"
-    )
-    tables = write(made(), tmp_path)
-    assert tables.page is None
-    assert tables.missing == "pip install 'optirank[report]'"
-    assert (tmp_path / "tables" / "standings.csv").is_file()
-    assert not (tmp_path / "figures").exists()
 
 
 def test_markdown_by_hand():

@@ -69,7 +69,7 @@ def evaluate(
       optirank evaluate query.h5ad --model m.optirank --label type --report page.html
       optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns
       optirank evaluate x.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
-      optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=t cell'
+      optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=T cell'
       optirank evaluate x.h5ad -m m.optirank --label type -o figures.json
     """
     from optirank.io.cluster import cluster_at

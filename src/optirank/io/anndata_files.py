@@ -40,21 +40,24 @@ def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[AnnData]:
 def _open_zarr(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     import zarr
 
-    with readable(path):
-        root = zarr.open_group(str(path), mode="r")
-    yield _profiles_of(root, path, options)
+    yield _profiles_of(zarr.open_group(str(path), mode="r"), path, options)
+
+
+def _is_zarr(folder: Path) -> bool:
+    marks = [folder / name for name in (".zgroup", "zarr.json")]
+    return folder.suffix.lower() == ".zarr" or any(mark.exists() for mark in marks)
 
 
 _TAKES = ("layer", "use_raw", "table")
 H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _TAKES)
-ZARR = Format("zarr", (".zarr",), _open_zarr, _TAKES)
+ZARR = Format("zarr", (".zarr",), _open_zarr, _TAKES, _is_zarr)
 
 
 def stored_source(path: Path) -> dict[str, str]:
     """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
     from anndata.io import read_elem
 
-    with open_hdf5(path) as file, readable(path):
+    with readable(path), open_hdf5(path) as file:
         element: Any = file.get("uns/source")
         entries: Any = read_elem(element) if hasattr(element, "keys") else {}
     return {str(key): str(value) for key, value in entries.items()}
@@ -62,24 +65,22 @@ def stored_source(path: Path) -> dict[str, str]:
 
 def _profiles_of(root: Any, path: Path, options: ReadOptions) -> AnnData:
     """Samples and genes of an AnnData file, and a matrix that is left in it."""
-    with readable(path):
-        group = _anndata_group(root, path, options)
-        missing = [key for key in ("obs", "var") if key not in group]
-        if missing:
-            is_tenx = "matrix" in group
-            hint = ": it looks like 10x, use format='10x_h5'" if is_tenx else ""
-            raise DataError(
-                f"{path} is not an AnnData file: it has no {' and no '.join(missing)}"
-                f"{hint}"
-            )
-        stored = StoredAnnData(group, path)
-        element, part, notes = choose_matrix(stored, path, options)
-        notes += absent_notes(element)
-        beside = {}
-        if stored.raw is not None and part is stored:
-            beside["raw_genes"] = stored.raw.var_names.to_numpy(dtype=object)
-        X = _left_in_place(element, path)
-        return make_profiles(X, stored.obs, part.var, str(path), notes=notes, **beside)
+    group = _anndata_group(root, path, options)
+    missing = [key for key in ("obs", "var") if key not in group]
+    if missing:
+        is_tenx = "matrix" in group
+        hint = ": it looks like 10x, use format='10x_h5'" if is_tenx else ""
+        raise DataError(
+            f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
+        )
+    stored = StoredAnnData(group, path)
+    element, part, notes = choose_matrix(stored, path, options)
+    notes += absent_notes(element)
+    beside = {}
+    if stored.raw is not None and part is stored:
+        beside["raw_genes"] = stored.raw.var_names.to_numpy(dtype=object)
+    X = _left_in_place(element, path)
+    return make_profiles(X, stored.obs, part.var, str(path), notes=notes, **beside)
 
 
 def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:

@@ -275,7 +275,7 @@ def _fold_rows(task: _Task, work: _Work) -> list[Group]:
 def _opened_once(store: Store) -> tuple[Any, contextlib.ExitStack]:
     check_unchanged(store.path, store.mark)
     stack = contextlib.ExitStack()  # keeps the file open as long as it is remembered
-    return store.open(stack), stack
+    return matrix_of(store.open(stack)), stack
 
 
 def _reason(error: BaseException) -> str:

@@ -25,7 +25,7 @@ import importlib
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -329,33 +329,3 @@ def check_column(obs: pd.DataFrame, column: str, source: str) -> None:
             f"{source} has no column {column!r} for its samples: there are "
             f"{some(obs.columns, 20)}"
         )
-
-
-def gene_positions(
-    names: NDArray[np.object_], genes: Sequence | NDArray, source: str
-) -> NDArray[np.intp]:
-    """Turn gene names, or positions, into positions in ``names``."""
-    wanted = np.asarray(genes)
-    if len(np.unique(wanted)) < len(wanted):
-        raise DataError(
-            f"{source}: asked for the same gene twice: {some(duplicates(genes))}"
-        )
-    if wanted.dtype.kind in "iu":
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(names)):
-            raise DataError(f"{source}: gene positions must be 0 to {len(names) - 1}")
-        return wanted.astype(np.intp)
-    where: Mapping[str, int] = {name: position for position, name in enumerate(names)}
-    twice = set(duplicates(names)) if len(where) < len(names) else set()
-    missing = [gene for gene in genes if gene not in where]
-    if missing:
-        raise DataError(
-            f"{source} lacks {len(missing)} of the {len(wanted)} genes asked for: "
-            f"{some(missing)}"
-        )
-    double = [gene for gene in genes if gene in twice]
-    if double:
-        raise DataError(
-            f"{source} has several genes called {some(double)}: ask for them by "
-            "position, or take other names (gene_column=)"
-        )
-    return np.array([where[gene] for gene in genes], dtype=np.intp)

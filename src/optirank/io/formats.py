@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank.io.data import DataError, readable
+from optirank.io.data import DataError
 from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -28,13 +28,15 @@ class Format:
     """A file format: one entry of `optirank.io.reading.FORMATS`.
 
     ``open`` gives all features with the names that the file has for them, and the
-    matrix left where it is: `make_profiles` makes such an AnnData.
+    matrix left where it is: `make_profiles` makes such an AnnData. What it raises
+    becomes an error that names the file (`readable`).
     """
 
     name: str
     suffixes: tuple[str, ...]  # in lower case
     open: Callable[[Path, ReadOptions], AbstractContextManager[AnnData]]
     takes: tuple[str, ...] = ()  # options that only some formats have
+    is_folder: Callable[[Path], bool] = lambda folder: False  # of one that is a folder
 
 
 @contextlib.contextmanager
@@ -47,9 +49,7 @@ def open_hdf5(path: Path) -> Iterator[Any]:
             f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch "
             "it again if it should be one"
         )
-    with readable(path):
-        file = h5py.File(path, "r")
-    with file:
+    with h5py.File(path, "r") as file:
         yield file
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,16 +31,15 @@ class GeneMatch:
     ----------
     genes : the names that were looked for.
     columns : the column of each, -1 where it is missing.
-    by_version : genes found under another version of their Ensembl identifier.
-    by_case : genes found in another case.
+    spelled : genes found in another spelling: another version of their Ensembl
+        identifier, or another case.
     ambiguous : genes for which there are several columns; they count as missing.
     other_column : other names of the data with more of the genes, and how many.
     """
 
     genes: tuple[str, ...]
     columns: NDArray[np.intp]
-    by_version: Mapping[str, str] = field(default_factory=dict)
-    by_case: Mapping[str, str] = field(default_factory=dict)
+    spelled: Mapping[str, str] = field(default_factory=dict)
     ambiguous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     other_column: tuple[str, int] | None = None
 
@@ -54,12 +53,25 @@ class GeneMatch:
         """The genes that were not found, the ambiguous ones among them."""
         return tuple(np.array(self.genes, dtype=object)[~self.present].tolist())
 
+    @property
+    def by_case(self) -> dict[str, str]:
+        """The genes found in another case."""
+        return {
+            gene: name
+            for gene, name in self.spelled.items()
+            if _without_version(gene) != _without_version(name)
+        }
+
     def spelling_notes(self) -> list[str]:
         """Sentences about genes that were found in another spelling."""
         several = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
+        by_case = self.by_case
+        by_version = {
+            gene: name for gene, name in self.spelled.items() if gene not in by_case
+        }
         kinds = {
-            "matched without the version of their Ensembl identifier": self.by_version,
-            "matched in another case": self.by_case,
+            "matched without the version of their Ensembl identifier": by_version,
+            "matched in another case": by_case,
             "missing because several columns match": several,
         }
         return [
@@ -93,8 +105,7 @@ class GeneMatch:
         return GeneMatch(
             names,
             columns,
-            {name: self.by_version[name] for name in names if name in self.by_version},
-            {name: self.by_case[name] for name in names if name in self.by_case},
+            {name: self.spelled[name] for name in names if name in self.spelled},
             {name: self.ambiguous[name] for name in names if name in self.ambiguous},
             self.other_column,
         )
@@ -114,59 +125,39 @@ def match_genes(
     other_names : other names of the data's columns, by kind: said where they would
         find more.
     """
-    wanted_names = _names(wanted, "the model")
-    given_names = _names(given, "the data")
-    columns = np.full(len(wanted_names), -1, dtype=np.intp)
+    genes = _names(wanted, "the model")
+    names = _names(given, "the data")
+    columns = np.full(len(genes), -1, dtype=np.intp)
+    spelled: dict[str, str] = {}
     ambiguous: dict[str, tuple[str, ...]] = {}
-    as_written = _look_up(wanted_names, given_names, str, columns, ambiguous)
-    taken = set(wanted_names) | set(as_written)
-    by_version = _look_up(
-        wanted_names, given_names, _without_version, columns, ambiguous, taken
-    )
-    by_case = _look_up(
-        wanted_names, given_names, _without_case, columns, ambiguous, taken
-    )
-    match = GeneMatch(tuple(wanted_names), columns, by_version, by_case, ambiguous)
+    as_written = set(genes)
+    for spelling in (str, _without_version, _without_case):
+        if (columns < 0).sum() == len(ambiguous):
+            break
+        n_wanted = Counter(map(spelling, genes))
+        places: defaultdict[str, list[int]] = defaultdict(list)
+        for column, name in enumerate(names):
+            # A name that is wanted is itself, and not another spelling of a gene
+            if (name in as_written) == (spelling is str):
+                places[spelling(name)].append(column)
+        for position, gene in enumerate(genes):
+            candidates = places.get(spelling(gene), [])
+            if columns[position] >= 0 or gene in ambiguous or not candidates:
+                continue
+            if len(candidates) > 1 or n_wanted[spelling(gene)] > 1:
+                ambiguous[gene] = tuple(names[column] for column in candidates)
+                continue
+            columns[position] = candidates[0]
+            if names[candidates[0]] != gene:
+                spelled[gene] = names[candidates[0]]
+    match = GeneMatch(tuple(genes), columns, spelled, ambiguous)
     best = int(match.present.sum())
-    for kind, names in (other_names or {}).items():
-        n_found = len(set(wanted_names).intersection(names))
+    for kind, others in (other_names or {}).items():
+        n_found = len(as_written.intersection(others))
         if n_found > best:
             best = n_found
             match = replace(match, other_column=(kind, n_found))
     return match
-
-
-def _look_up(
-    wanted: list[str],
-    given: list[str],
-    key: Callable[[str], str],
-    columns: NDArray[np.intp],
-    ambiguous: dict[str, tuple[str, ...]],
-    taken: set[str] | None = None,
-) -> dict[str, str]:
-    """Find the genes that are still missing by a key of their names.
-
-    Fills ``columns`` and ``ambiguous``; returns how each gene found is spelled.
-    A column that is ``taken`` is itself, and not another spelling of a gene.
-    """
-    if (columns < 0).sum() == len(ambiguous):
-        return {}
-    n_wanted = Counter(map(key, wanted))
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for column, name in enumerate(given):
-        if taken is None or name not in taken:
-            places[key(name)].append(column)
-    spelled = {}
-    for position, gene in enumerate(wanted):
-        candidates = places.get(key(gene), [])
-        if columns[position] >= 0 or gene in ambiguous or not candidates:
-            continue
-        if len(candidates) == 1 and n_wanted[key(gene)] == 1:
-            columns[position] = candidates[0]
-            spelled[gene] = given[candidates[0]]
-        else:
-            ambiguous[gene] = tuple(given[column] for column in candidates)
-    return spelled
 
 
 def check_case(match: GeneMatch) -> None:
@@ -175,13 +166,14 @@ def check_case(match: GeneMatch) -> None:
     Symbols of mouse genes are those of human genes in another case (Cd4, CD4), and
     genes of the same name need not be the same gene, nor behave alike.
     """
-    n_case = len(match.by_case)
+    by_case = match.by_case
+    n_case = len(by_case)
     n_found = int(match.present.sum())
     if n_case <= _FEW or 2 * n_case <= n_found:
         return
     raise ValueError(
         f"{n_case} of the {n_found} genes that were found match in another case only: "
-        f"{_pairs(match.by_case)}. This may be another species (mouse symbols are "
+        f"{_pairs(by_case)}. This may be another species (mouse symbols are "
         "written Cd4, human ones CD4). Please give a table of homologs "
         "(homologs='mouse', or a file), or say that case does not matter "
         "(homologs='case')."

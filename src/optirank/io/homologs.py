@@ -108,58 +108,58 @@ def in_names_of(
         mouse and human names.
     """
     panel = [str(gene) for gene in panel]
-    adata = _by_own_column(adata, panel)
-    adata = _by_ensembl(adata, panel)
-    names, notes = homologous_names(
-        used_names(adata), panel, known=known, homologs=homologs
-    )
+    names = [str(name) for name in used_names(adata)]
+    notes: list[str] = []
+    if 2 * _n_shared(panel, names) < len(panel):
+        names, notes = _by_own_column(adata, names, panel)
+        names, further = _by_ensembl(names, panel)
+        notes += further
+    names, further = homologous_names(names, panel, known=known, homologs=homologs)
+    notes += further
     if notes:
         adata = with_genes(adata, names, notes)
     return unique_genes(adata)
 
 
-def _by_own_column(adata: AnnData, panel: Sequence[str]) -> AnnData:
-    """A query named by the column of its genes that has most of the panel."""
-    given = used_names(adata)
+def _by_own_column(
+    adata: AnnData, given: list[str], panel: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Names from the column of a query's genes that has most of the panel."""
     columns = other_names(adata)
     present = _n_shared(panel, given)
     shared = {column: _n_shared(panel, names) for column, names in columns.items()}
     best = max(shared, key=lambda column: shared[column], default=None)
     if best is None or not _finds_more(shared[best], present, len(panel)):
-        return adata
+        return given, []
     names = [
-        str(column_name) if str(column_name) not in ("", "nan", "None") else str(name)
-        for column_name, name in zip(columns[best], given, strict=True)
+        str(own) if str(own) not in ("", "nan", "None") else name
+        for own, name in zip(columns[best], given, strict=True)
     ]
     note = (
         f"gene names are those of the column {best!r} of the data's genes: it has "
         f"{shared[best]} of the panel's {len(panel)} genes, the names have {present}"
     )
-    return with_genes(adata, names, [note])
+    return names, [note]
 
 
-def _by_ensembl(adata: AnnData, panel: Sequence[str]) -> AnnData:
-    """A query whose Ensembl ids are translated to symbols, or the other way round."""
-    given = [str(name) for name in used_names(adata)]
+def _by_ensembl(given: list[str], panel: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Names with Ensembl ids as symbols, or the other way round."""
     ids_given = are_ensembl_ids(given)
     if ids_given == are_ensembl_ids(panel):
-        return adata
+        return given, []
     names = symbols_of(given) if ids_given else ensembl_ids_of(given)
-    wanted = set(panel) | set(_without_versions(panel))
-    shared = len(wanted.intersection(names))
-    from_mouse = 0
+    shared = _n_shared([*panel, *_without_versions(panel)], names)
     if ids_given:  # mouse ids for a human model, or human ids for a mouse model
-        from_mouse = _n_shared(panel, _translated(names, _pairs_both_ways()))
-    present = _n_shared(panel, given)
-    if not _finds_more(max(shared, from_mouse), present, len(panel)):
-        return adata
+        shared = max(shared, _n_shared(panel, _other_species(names)))
+    if not _finds_more(shared, _n_shared(panel, given), len(panel)):
+        return given, []
     direction = "Ensembl ids to symbols" if ids_given else "symbols to Ensembl ids"
     changed = sum(new != old for new, old in zip(names, given, strict=True))
     note = (
         f"{changed} of {len(names)} gene names are translated from {direction} by the "
         "shipped table of human and mouse genes"
     )
-    return with_genes(adata, names, [note])
+    return names, [note]
 
 
 def _without_versions(names: Iterable[str]) -> list[str]:
@@ -191,54 +191,44 @@ def homologous_names(
     a guess. Where nothing is said of homologs, mouse and human names are recognised.
     """
     given = [str(name) for name in names]
-    if homologs is None:
-        return _recognised_species(given, panel, known)
     if homologs == "case":
         return given, []
     if isinstance(homologs, Mapping):
-        whence = "homologs"
         pairs = list(homologs.items())
-    else:
-        whence = os.fspath(homologs)
+        return _by_pairs(given, panel, known, pairs, "homologs")
+    if homologs is not None:
         pairs = _read_homologs(homologs)
-    return _by_pairs(given, panel, set(known) | set(panel), pairs, whence)
-
-
-def _recognised_species(
-    given: list[str], panel: Sequence[str], known: Iterable[str]
-) -> tuple[list[str], list[str]]:
+        return _by_pairs(given, panel, known, pairs, os.fspath(homologs))
     present = _n_shared(panel, given)
     if 2 * present >= len(panel):
         return given, []
-    n_found = _n_shared(panel, _translated(given, _pairs_both_ways()))
+    n_found = _n_shared(panel, _other_species(given))
     if not _finds_more(n_found, present, len(panel)):
         return given, []
-    names, _ = homologous_names(given, panel, known=known, homologs="mouse")
+    translated, _ = _by_pairs(given, panel, known, _read_homologs("mouse"), "mouse")
     note = (
         "gene names are translated between mouse and human by the shipped table: "
         f"{n_found} of the panel's {len(panel)} genes"
     )
-    return names, [note]
+    return translated, [note]
 
 
-@functools.cache
-def _pairs_both_ways() -> dict[str, str]:
+def _other_species(names: Iterable[str]) -> list[str]:
+    """Human names of mouse genes and mouse names of human genes."""
     pairs = _read_homologs("mouse")
-    return dict(pairs) | {human: mouse for mouse, human in pairs}
-
-
-def _translated(names: Iterable[str], table: Mapping[str, str]) -> list[str]:
+    table = dict(pairs) | {human: mouse for mouse, human in pairs}
     return [table[name] for name in names if name in table]
 
 
 def _by_pairs(
     given: list[str],
     panel: Sequence[str],
-    known: set[str],
+    known: Iterable[str],
     pairs: list[tuple[str, str]],
     whence: str,
 ) -> tuple[list[str], list[str]]:
     names = set(given)
+    known = {*known, *panel}
     forward = sum(left in names and right in known for left, right in pairs)
     backward = sum(right in names and left in known for left, right in pairs)
     if not forward and not backward:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.choice import layer_of
-from optirank.io.data import DataError, make_profiles, readable
+from optirank.io.data import DataError, make_profiles
 from optirank.io.formats import Format, check_matrix, check_sizes, open_hdf5
 from optirank.io.options import ReadOptions
 
@@ -32,9 +32,7 @@ _CELLS = ("CellID", "obs_names", "cell_names", "Cell")
 @contextlib.contextmanager
 def _open_loom(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     with open_hdf5(path) as file:
-        with readable(path):
-            adata = _anndata_of(file, path, options)
-        yield adata
+        yield _anndata_of(file, path, options)
 
 
 LOOM = Format("loom", (".loom",), _open_loom, ("layer",))

@@ -70,26 +70,6 @@ def anndata_of(thing: Any, table: str | None = None) -> Any:
     return thing
 
 
-def check_anndata(data: object, function: str) -> None:
-    """Refuse what holds no profiles, and say how to make an AnnData of it."""
-    if is_anndata(data) or is_frame(data) or hasattr(data, "mod"):
-        return
-    if hasattr(data, "tables"):
-        return
-    remedy = "give an AnnData, or a DataFrame of samples x genes"
-    if isinstance(data, str | os.PathLike):
-        remedy = f"read it first, anndata.read_h5ad({str(data)!r})"
-    elif hasattr(data, "shape"):
-        remedy = (
-            "name its genes, pandas.DataFrame(array, columns=genes), or use "
-            "optirank.PanelClassifier"
-        )
-    raise TypeError(
-        f"tl.{function} takes an AnnData or a DataFrame, not a "
-        f"{type(data).__name__}: {remedy}"
-    )
-
-
 def profiles_of(
     data: Any,
     layer: str | None = None,
@@ -110,8 +90,8 @@ def profiles_of(
         samples x genes, or a Series with one sample.
     layer, gene_column, use_raw : which matrix and which names of an AnnData to use.
     table : which table of a SpatialData, or modality of a MuData.
-    annotations : columns of a data frame that describe samples, beside those that hold
-        text.
+    annotations : columns of a data frame that describe samples and are no genes,
+        beside those that hold text.
     known_genes : the genes of a model; where X lacks many of them and ``raw`` has them,
         ``raw`` is read, with a note, unless a layer is named.
     """
@@ -124,9 +104,17 @@ def profiles_of(
         return _profiles_of_frame(data, annotations)
     adata = anndata_of(data, table)
     if not is_anndata(adata):
+        remedy = "give an AnnData, or a DataFrame of samples x genes"
+        if isinstance(data, str | os.PathLike):
+            remedy = f"read it first, anndata.read_h5ad({str(data)!r})"
+        elif hasattr(data, "shape"):
+            remedy = (
+                "name its genes, pandas.DataFrame(array, columns=genes), or use "
+                "optirank.PanelClassifier"
+            )
         raise TypeError(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
-            f"DataFrame, not from a {type(adata).__name__}"
+            f"DataFrame, not a {type(data).__name__}: {remedy}"
         )
     options = ReadOptions(
         layer=layer,
@@ -142,8 +130,6 @@ def labelled_profiles(
 ) -> tuple[list[AnnData], str | tuple[str, ...], str | None]:
     """Profiles of one or several objects, the columns of labels and that of sources."""
     several = isinstance(data, Sequence) and not isinstance(data, str)
-    for part in data if several else [data]:
-        check_anndata(part, "train")
     if several:
         columns = _label_columns(label, [*data])
         if columns is None:
@@ -153,9 +139,8 @@ def labelled_profiles(
         parts = join([profiles_of(part, **reading) for part in data])
         return parts, columns, batch or FILE_COLUMN
     columns = _label_columns(label, [data], reading.get("table"))
-    if is_frame(data):  # of a data frame, these are not genes
-        named = [columns] if isinstance(columns, str) else [*(columns or ())]
-        reading["annotations"] = named if batch is None else [*named, batch]
+    named = [columns] if isinstance(columns, str) else [*(columns or ())]
+    reading["annotations"] = named if batch is None else [*named, batch]
     profiles = profiles_of(data, **reading)
     if columns is not None:
         return [profiles], columns, batch

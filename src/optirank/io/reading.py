@@ -23,7 +23,7 @@ from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
 from optirank.io.anndata_files import stored_source as stored_source
-from optirank.io.blocks import read_features
+from optirank.io.blocks import columns_of, read_features
 from optirank.io.data import (
     DataError,
     about,
@@ -31,9 +31,7 @@ from optirank.io.data import (
     check_column,
     duplicates,
     features_of,
-    gene_positions,
     make_profiles,
-    matrix_of,
     notes_of,
     readable,
     source_of,
@@ -46,7 +44,7 @@ from optirank.io.loom import LOOM
 from optirank.io.options import ReadOptions
 from optirank.io.runs import signature
 from optirank.io.tables import PARQUET, TABLE
-from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
+from optirank.io.tenx import TENX_FOLDER, TENX_H5
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -80,37 +78,31 @@ _CONVERTED = {
 def guess_format(path: Path) -> str:
     """The format that a file's name or a folder's content says."""
     path = Path(path)
-    suffix = path.suffix.lower()
     if path.is_dir():
-        return _format_of_folder(path)
+        for known in FORMATS.values():
+            if known.is_folder(path):
+                return known.name
+        raise DataError(
+            f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file"
+        )
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
     for known in FORMATS.values():
-        if suffix in known.suffixes:
+        if endings and endings[-1] in known.suffixes:
             return known.name
-    last_two = [ending.lower() for ending in path.suffixes[-2:]]
-    if any(ending in TABLE.suffixes for ending in last_two):
+    if any(ending in TABLE.suffixes for ending in endings):  # .csv.gz
         return TABLE.name
-    if suffix in _CONVERTED:
-        remedy = _CONVERTED[suffix].format(
+    remedy = _CONVERTED.get(path.suffix.lower())
+    if remedy is not None:
+        remedy = remedy.format(
             name=str(path), new=f"{path.stem}.h5ad", csv=f"{path.stem}.csv"
         )
         raise DataError(
             f"{path}: {path.suffix} files are not read: convert it first, {remedy}"
         )
+    suffixes = [suffix for known in FORMATS.values() for suffix in known.suffixes]
     raise DataError(
-        f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, "
-        f".tsv, .parquet, a 10x folder): give the format, one of {some(FORMATS)} "
-        "(format=)"
-    )
-
-
-def _format_of_folder(path: Path) -> str:
-    if is_tenx_folder(path):
-        return TENX_FOLDER.name
-    marks = (".zgroup", "zarr.json")
-    if path.suffix.lower() == ".zarr" or any((path / key).exists() for key in marks):
-        return ZARR.name
-    raise DataError(
-        f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file"
+        f"{path}: its name does not tell its format ({some(suffixes, 20)}, a 10x "
+        f"folder): give the format, one of {some(FORMATS)} (format=)"
     )
 
 
@@ -144,26 +136,24 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
     if options["format"] not in FORMATS:
         raise DataError(f"format {options['format']!r}: use one of {some(FORMATS)}")
     asked = ReadOptions(**options)
-    chosen = FORMATS[options["format"]]
-    _check_options(path, chosen, asked)
-    with chosen.open(path, asked) as stored:
-        store = Store(str(path), asked, signature(path))
-        yield _with_genes_and_annotations(stored, store)
+    _check_options(path, FORMATS[options["format"]], asked)
+    store = Store(str(path), asked, signature(path))
+    with contextlib.ExitStack() as stack:
+        yield _with_genes_and_annotations(store.open(stack), store)
 
 
 class Store(NamedTuple):
-    """How another process opens the matrix of a file."""
+    """How this process, or another one, opens a file."""
 
     path: str
     options: ReadOptions
     mark: tuple[int, ...]  # the signature of the file
 
-    def open(self, stack: contextlib.ExitStack) -> Any:
-        """Open the matrix, which the stack closes."""
+    def open(self, stack: contextlib.ExitStack) -> AnnData:
+        """What the file holds, which the stack closes."""
         chosen = FORMATS[str(self.options.format)]
-        return matrix_of(
-            stack.enter_context(chosen.open(Path(self.path), self.options))
-        )
+        with readable(self.path):
+            return stack.enter_context(chosen.open(Path(self.path), self.options))
 
 
 def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
@@ -264,19 +254,40 @@ def _in_memory(
     opened: AnnData, genes: Sequence[str] | np.ndarray | None = None
 ) -> AnnData:
     """The values of genes (names or positions among those in use; None: all)."""
-    source = source_of(opened)
-    names = used_names(opened)
-    columns = np.flatnonzero(used_features(opened))
-    if genes is not None:
-        columns = columns[gene_positions(names, genes, source)]
-    X = read_features(opened, columns)
+    columns = _feature_positions(opened, genes)
     return make_profiles(
-        X,
+        read_features(opened, columns),
         annotations_of(opened),
         features_of(opened).iloc[columns],
-        source,
+        source_of(opened),
         notes=notes_of(opened),
     )
+
+
+def _feature_positions(
+    opened: AnnData, genes: Sequence[str] | np.ndarray | None
+) -> np.ndarray:
+    """Positions of features in use, or of those that are asked for."""
+    used = np.flatnonzero(used_features(opened))
+    if genes is None:
+        return used
+    source = source_of(opened)
+    wanted = np.asarray(genes)
+    twice = duplicates(wanted.tolist())
+    if twice:
+        raise DataError(f"{source}: asked for the same gene twice: {some(twice)}")
+    if wanted.dtype.kind in "iu":
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(used)):
+            raise DataError(f"{source}: gene positions must be 0 to {len(used) - 1}")
+        return used[wanted]
+    several = set(duplicates(used_names(opened))).intersection(wanted.tolist())
+    if several:
+        raise DataError(
+            f"{source} has several genes called {some(sorted(several))}: ask for them "
+            "by position, or take other names (gene_column=)"
+        )
+    places = columns_of(opened, wanted).places
+    return used if places is None else places
 
 
 def is_table(path: Path, format: str | None = None) -> bool:

@@ -63,10 +63,9 @@ def numbers_of(
     """
     import pandas as pd
 
+    values = frame[columns]
     parsed = {}
-    for k in columns:
-        if frame[k].dtype.kind in "iuf":
-            continue
+    for k in values.select_dtypes(exclude="number"):
         text = frame[k].astype(str).str.strip()
         if cycles:
             text = text.where(~text.str.lower().isin(_UNDETECTED), "inf")
@@ -78,9 +77,9 @@ def numbers_of(
         # Not pandas' numbers, whose last bit may differ from those of other columns
         parsed[k] = text.where(is_number, "nan").astype(float)
     if not parsed:
-        return frame[columns].to_numpy()
-    values = [parsed.get(k, frame[k]) for k in columns]
-    return pd.concat(values, axis=1).to_numpy(dtype=float)
+        return values.to_numpy()
+    numbers = [parsed.get(k, frame[k]) for k in columns]
+    return pd.concat(numbers, axis=1).to_numpy(dtype=float)
 
 
 def _refuse_words(

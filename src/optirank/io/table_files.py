@@ -17,8 +17,6 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-
 from optirank.io.data import DataError, need, readable
 from optirank.io.table_layouts import Layout, find_layout, separator_of
 
@@ -121,6 +119,8 @@ class TextTable(Table):
 
         if len(self.header) <= _WIDE or self._as_text:
             return pd.DataFrame(self._whole[list(columns)])
+        if 2 * len(columns) > len(self.header):  # pandas is slow at choosing many
+            return pd.DataFrame(self._parse(None)[list(columns)])
         return self._parse(sorted(set(columns)))
 
     @cached_property
@@ -171,51 +171,39 @@ class TextTable(Table):
 
 
 class ParquetTable(Table):
-    """A Parquet file; the names of its lines are its index, or else its
-    first column.
+    """A Parquet file; the names of its lines are its index, or else its first column
+    where that is text.
     """
 
     def __init__(self, path: Path) -> None:
-        self._parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
+        parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
         with readable(path):
-            schema = self._parquet.read_schema(path)
-            described = schema.pandas_metadata or {}
-            indices = [
-                name
-                for name in described.get("index_columns", [])
-                if isinstance(name, str)
-            ]
-            names = [name for name in schema.names if name not in indices]
-            if not indices and names and str(schema.field(names[0]).type) in _TEXT:
-                indices = [names.pop(0)]
-            if indices:
-                column = self._parquet.read_table(path, columns=indices[:1])
-                lines = column.column(0).to_pylist()
-            else:
-                lines = range(self._parquet.read_metadata(path).num_rows)
-        super().__init__(path, Layout(header=[indices[0] if indices else "", *names]))
-        self._lines = np.array([str(name) for name in lines], dtype=object)
+            self._file = parquet.ParquetFile(path)
+            schema = self._file.schema_arrow
+        known = (schema.pandas_metadata or {}).get("index_columns", [])
+        index = [name for name in known if isinstance(name, str)][:1]
+        names = [name for name in schema.names if name not in known]
+        if not index and names and str(schema.field(names[0]).type).startswith(_TEXT):
+            index = [names.pop(0)]
+        self._index = index
+        super().__init__(path, Layout(header=[*(index or [""]), *names]))
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns."""
-        import pandas as pd
-
         wanted = [k for k in columns if k != 0]
         names = [self.header[k] for k in wanted]
         with readable(self.path):
-            table = self._parquet.read_table(self.path, columns=names)
-        values = {
-            k: table.column(name).to_pandas()
-            for k, name in zip(wanted, names, strict=True)
-        }
-        return pd.DataFrame({0: self._lines, **values})
+            read = self._file.read(columns=[*self._index, *names])
+        frame = read.to_pandas(ignore_metadata=True)
+        lines = range(read.num_rows)
+        if self._index:
+            lines = frame[self._index[0]]
+        table = frame[names].set_axis(wanted, axis=1)
+        table.insert(0, 0, [str(line) for line in lines])
+        return table
 
 
-_TEXT = (
-    "string",
-    "large_string",
-    "dictionary<values=string, indices=int32, ordered=0>",
-)
+_TEXT = ("string", "large_string", "dictionary<values=string")
 
 
 def open_table(path: Path, *, as_text: bool = False) -> Table:

@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from anndata import AnnData
 
 
-def is_tenx_folder(path: Path) -> bool:
-    """Whether a folder has a matrix of 10x."""
-    return _find_part(path, "matrix.mtx") is not None
-
-
 @contextlib.contextmanager
 def _open_folder(folder: Path, options: ReadOptions) -> Iterator[AnnData]:
     """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or
@@ -61,11 +56,10 @@ def _open_folder(folder: Path, options: ReadOptions) -> Iterator[AnnData]:
 @contextlib.contextmanager
 def _open_h5(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     with open_hdf5(path) as file:
-        with readable(path):
-            group = _matrix_group(file, path)
-            obs, var = _tables(group)
-            shape = len(obs), len(var)
-            stored = open_sparse(_described(group, shape), path, shape)
+        group = _matrix_group(file, path)
+        obs, var = _tables(group)
+        shape = len(obs), len(var)
+        stored = open_sparse(_described(group, shape), path, shape)
         yield make_profiles(stored, obs, var, str(path))
 
 
@@ -89,13 +83,19 @@ def _described(group: Any, shape: tuple[int, int]) -> Any:
 
 
 TENX_H5 = Format("10x_h5", (".h5",), _open_h5)
-TENX_FOLDER = Format("10x_mtx", (), _open_folder)
 
 
 def _find_part(folder: Path, *stems: str) -> Path | None:
     """The first file of the folder named as one of ``stems``, plain or gzipped."""
     names = [f"{stem}{end}" for stem in stems for end in ("", ".gz")]
     return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _has_matrix(folder: Path) -> bool:
+    return _find_part(folder, "matrix.mtx") is not None
+
+
+TENX_FOLDER = Format("10x_mtx", (), _open_folder, is_folder=_has_matrix)
 
 
 def _fields(path: Path) -> list[list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -22,13 +23,14 @@ def write_terms(
     The columns ``label`` and ``cell_type_ontology_term_id`` are read again by
     :func:`read_terms`, the others are for the reader.
     """
-    lines = [_line(_HEADER)]
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(_HEADER)
     for term in terms:
         near = "; ".join(f"{known} {name}" for known, name in term.near)
-        samples = str(counts.get(term.label, 0))
-        row = (term.label, samples, term.id, term.name, term.how, near)
-        lines.append(_line(row))
-    write_text(path, "".join(lines))
+        samples = counts.get(term.label, 0)
+        writer.writerow((term.label, samples, term.id, term.name, term.how, near))
+    write_text(path, table.getvalue())
 
 
 def read_terms(path: Path, ontology: Ontology) -> dict[str, str]:
@@ -63,14 +65,3 @@ def read_terms(path: Path, ontology: Ontology) -> dict[str, str]:
                     f"{where}: {label!r} is {ids[label]} above: keep one of the two"
                 )
     return ids
-
-
-def _line(cells: Iterable[str]) -> str:
-    """A line of a .csv file."""
-    quoted = (
-        f'"{cell.replace(chr(34), chr(34) * 2)}"'
-        if any(sign in cell for sign in ',"\r\n')
-        else cell
-        for cell in cells
-    )
-    return ",".join(quoted) + "\n"

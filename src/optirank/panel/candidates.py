@@ -137,7 +137,9 @@ def _sums_of_groups(X: Any, values: NDArray, groups: NDArray, n_groups: int) -> 
     d = X.shape[1]
     if sp.issparse(X):
         places = np.repeat(groups * np.int64(d), np.diff(X.indptr)) + X.indices
-        return np.bincount(places, values, n_groups * d).reshape(n_groups, d)
+        sums = np.bincount(places, values, n_groups * d)
+        # Of no values at all, bincount gives whole numbers
+        return sums.astype(np.float64, copy=False).reshape(n_groups, d)
     sums = np.zeros((n_groups, d))
     for group in np.unique(groups):
         sums[group] = values[groups == group].sum(axis=0)

@@ -116,9 +116,9 @@ def draw_agreement(ax: Place, compared: Agreement, classes: Sequence[object]) ->
         small.scatter(
             compared.reference[row],
             compared.query[row],
-            s=2,
+            s=3,
             color=BLUE,
-            alpha=0.5,
+            alpha=0.7,
             linewidths=0,
             rasterized=True,  # a point per gene would make a page heavy
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,6 @@ METHODS = {
 options and a callback for the progress, which returns a `train.Fitted`."""
 
 Progress = Callable[[int, int], None]  # parts that are done, of how many
-_pages: dict[str, Callable[..., Path]] = {}
 
 
 class Result:
@@ -37,6 +36,8 @@ class Result:
     model: Model
     notes: list[str]
     warnings: list[str]
+    # Given by `optirank.tl`, since the room of pages is above this one
+    write_page: ClassVar[Callable[..., Path]]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -48,11 +49,4 @@ class Result:
 
         The same result gives the same bytes, unless ``dated`` adds the date.
         """
-        return _pages["writer"](self, path, dated=dated)
-
-
-def write_pages_with(writer: Callable[..., Path]) -> None:
-    """Take what writes the page of a result: `optirank.tl`, above the room of pages,
-    gives it when it is imported.
-    """
-    _pages["writer"] = writer
+        return self.write_page(self, path, dated=dated)

@@ -30,7 +30,6 @@ from optirank_lab.benchmark.designs import ALL as ALL_CLASSES
 from optirank_lab.benchmark.designs import CURVE, Design, RealTasks
 from optirank_lab.benchmark.engine import Plan, Work, plan_real
 from optirank_lab.benchmark.figures import curve_figure
-from optirank_lab.benchmark.report import missing_extra
 from optirank_lab.benchmark.results import Storage
 from optirank_lab.benchmark.rivals import ALL, SIZES
 from optirank_lab.benchmark.statistics import (
@@ -232,12 +231,8 @@ def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
     return path
 
 
-def draw(table: pd.DataFrame, out: Path) -> Path | None:
-    """Write the figure of accuracy against genes beside the CSV; None without
-    matplotlib.
-    """
-    if missing_extra():
-        return None
+def draw(table: pd.DataFrame, out: Path) -> Path:
+    """Write the figure of accuracy against genes beside the CSV."""
     path = out.with_suffix(".png")
     with replacing(path) as temporary:
         curve_figure(means(table)).savefig(temporary, format="png", dpi=160)

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from optirank._util.files import write_text
 from optirank._util.metrics import NO_NUMBER, in_percent
@@ -25,26 +25,16 @@ from optirank_lab.benchmark.synthetic import PUBLISHED, Point, Settings
 from optirank_lab.benchmark.text import Comparison
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.figure import Figure
-
-INSTALL = "pip install 'optirank[report]'"  # what figures and pages need
 
 
 @dataclass
 class Written:
-    """What was written; ``missing`` is the line that installs what a page needs."""
+    """What was written."""
 
     comparisons: list[Comparison]
-    sweeps: pd.DataFrame | None = None  # of a synthetic experiment
-    page: Path | None = None
-    missing: str | None = None
-
-
-def missing_extra() -> str | None:
-    """The line that installs what figures and pages need, or None if it is there."""
-    installed = find_spec("matplotlib") and find_spec("jinja2")
-    return None if installed else INSTALL
+    sweeps: pd.DataFrame | None  # of a synthetic experiment
+    page: Path
 
 
 def write(
@@ -55,8 +45,6 @@ def write(
     Tables are CSV, Markdown and LaTeX, figures PNG and SVG. Files of the same names are
     replaced, others stay. ``settings`` are those of a synthetic experiment: the default
     point is compared, all points are shown along the sweeps.
-
-    Without matplotlib or jinja2 only CSV and Markdown tables are written.
     """
     folder = Path(folder)
     compared: Any = results.scores
@@ -68,19 +56,14 @@ def write(
         Comparison(str(name), rows)
         for name, rows in compared.groupby("group", sort=False)
     ]
-    written = Written(comparisons, sweeps, missing=missing_extra())
-    latex = written.missing is None
-    _write_tables(results, written, folder / "tables", latex=latex)
-    if written.missing is None:
-        written.page = folder / "report.html"
-        is_default = settings is not None and settings.base == Point()
-        write_text(written.page, _page(results, written, is_default, folder))
+    written = Written(comparisons, sweeps, folder / "report.html")
+    _write_tables(results, written, folder / "tables")
+    is_default = settings is not None and settings.base == Point()
+    write_text(written.page, _page(results, written, is_default, folder))
     return written
 
 
-def _write_tables(
-    results: Results, written: Written, folder: Path, *, latex: bool
-) -> None:
+def _write_tables(results: Results, written: Written, folder: Path) -> None:
     """Write the tables: all values as CSV, those of the page as Markdown and LaTeX."""
     folder.mkdir(parents=True, exist_ok=True)
     comparisons = written.comparisons
@@ -107,12 +90,11 @@ def _write_tables(
             f"{title}\n\n{text.markdown(frame)}" for title, frame in frames.items()
         ]
         write_text(folder / f"{name}.md", "\n".join(in_markdown))
-        if latex:
-            in_latex = [
-                frame.to_latex(index=False, escape=True, caption=title)
-                for title, frame in frames.items()
-            ]
-            write_text(folder / f"{name}.tex", "\n".join(in_latex))
+        in_latex = [
+            frame.to_latex(index=False, escape=True, caption=title)
+            for title, frame in frames.items()
+        ]
+        write_text(folder / f"{name}.tex", "\n".join(in_latex))
 
 
 def _page(results: Results, written: Written, is_default: bool, folder: Path) -> str:
@@ -159,8 +141,6 @@ def _page(results: Results, written: Written, is_default: bool, folder: Path) ->
 
 def html(frame: pd.DataFrame) -> Markup:
     """A table for the page; all cells are escaped."""
-    from markupsafe import Markup
-
     return Markup(frame.to_html(index=False, border=0, escape=True, na_rep=NO_NUMBER))
 
 

@@ -381,8 +381,7 @@ def curve(
     echo(f"Table: {out / 'curve.csv'}")
     if sizes := study.write_left_out(table, out / "curve.csv"):
         echo(f"Sizes chosen without each tissue: {sizes}")
-    if figure := study.draw(table, out / "curve.csv"):
-        echo(f"Figure: {figure}")
+    echo(f"Figure: {study.draw(table, out / 'curve.csv')}")
     if failed:
         raise typer.Exit(UNEXPECTED)
 
@@ -490,10 +489,7 @@ def show_means(written: Written) -> None:
         _show_frame(
             "Balanced accuracy (%) along the sweeps", sweeps_text(written.sweeps)
         )
-    if written.missing:
-        echo(f"No figures and no page: they need {written.missing}")
-    if written.page:
-        echo(f"Report: {written.page}")
+    echo(f"Report: {written.page}")
 
 
 def _show_frame(title: str, frame: pd.DataFrame) -> None:

@@ -18,7 +18,7 @@ from anndata import AnnData
 from rdata.parser import RObject
 
 from optirank._util.files import replacing
-from optirank.io.data import DataError, annotations_of, need, readable
+from optirank.io.data import DataError, annotations_of, readable
 from optirank.io.reading import read_expression
 from optirank.io.table_files import separator
 from optirank_lab.data import rdata
@@ -153,7 +153,8 @@ def _matrix_file(path: Path, entry: Entry) -> AnnData:
 
 def _unscaled(path: Path) -> AnnData:
     """The values of an .h5ad file before genes were scaled: scanpy's ``raw``."""
-    anndata = need("anndata", "anndata", ".h5ad files")
+    import anndata
+
     with readable(path), warnings.catch_warnings():
         # anndata warns of an older layout, which it reads
         warnings.simplefilter("ignore", FutureWarning)
