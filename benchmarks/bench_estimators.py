@@ -10,8 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from timing import QUICK, columns, heading, interleaved, line, peak_memory
 
-from optirank import RankLogisticRegression, TopScoringPairsClassifier
+from optirank import RankLogisticRegression
 from optirank.ranks.relative import relative_ranks
+from optirank_lab import TopScoringPairsClassifier
 
 
 def make_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ Pairs whose sets are not in the folder are left out.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -178,6 +179,8 @@ def main() -> None:
         for names in of_tissue
         if all(name in there for name in names)
     ]
+    if not pairs:
+        sys.exit(f"no pair of sets with a tree of labels in {args.data}")
     if args.quick:
         pairs = list({pair.tissue: pair for pair in reversed(pairs)}.values())
     parallel = Parallel(n_jobs=args.jobs, return_as="generator")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,8 +69,11 @@ def data(tmp_path_factory):
             folder / f"{name}.h5ad"
         )
 
-    types = ["alpha", "beta", "delta"]
-    for name in ("baron_h1", "xin_980g", "golub_leukemia", "armstrong_leukemia"):
+    types = ["alpha", "beta", "ductal"]  # the last beside the other two in a tree
+    for name in (
+        *("baron_h1", "segerstolpe_1000g", "xin_980g"),
+        *("golub_leukemia", "armstrong_leukemia"),
+    ):
         write(name, cell_type=types)
     write("nci60_p53", cell_type=["p53 mut", "p53 wt"])
     write("tcga_tumours9", cell_type=["kidney", "lung", "liver"])
@@ -118,7 +122,17 @@ def test_studies_write_their_tables(name, data, tmp_path):
 
 @pytest.mark.slow
 def test_the_independent_test_names_the_commit_and_goes_on(data, tmp_path):
-    options = ("--jobs", "1", "--without-tools", "--data", str(data))
+    unknown = tmp_path / "unknown"
+    unknown.mkdir()
+    lines = ["reference,query,problem,reference_study,query_study"]
+    known = (("baron_h1", "xin_980g"), ("golub_leukemia", "armstrong_leukemia"))
+    for number, sets in enumerate(known):
+        names = [f"reference_{number}", f"query_{number}"]
+        for own, name in zip(sets, names, strict=True):
+            shutil.copy(data / f"{own}.h5ad", unknown / f"{name}.h5ad")
+        lines.append(f"{','.join(names)},question {number},one,two")
+    (unknown / "pairs.csv").write_text("\n".join(lines) + "\n")
+    options = ("--jobs", "1", "--without-tools", "--data", str(unknown))
     out = run("independent", *options, "--out", str(tmp_path))
     path = tmp_path / "independent.csv"
     assert str(path) in out

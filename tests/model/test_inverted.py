@@ -18,7 +18,7 @@ PAIRS = [("vdx_er", "expo_er"), ("crcmsi_tcga", "crcmsi_gse27544")]
 @pytest.mark.parametrize(("reference", "query"), PAIRS)
 def test_negated_values_of_a_real_query_look_inverted(reference, query, data_folder):
     trained = anndata.read_h5ad(data_folder / f"{reference}.h5ad")
-    model = optirank.tl.train(trained, "cell_type", verbose=False)
+    model = optirank.tl.train(trained, "cell_type", verbose=False).model
     given = anndata.read_h5ad(data_folder / f"{query}.h5ad")
     predictor = model.bind(given.var_names)
     profiles = predictor.likeness_score.profiles[:, predictor.match.present]
