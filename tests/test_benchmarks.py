@@ -143,7 +143,8 @@ def test_the_independent_test_names_the_commit_and_goes_on(data, tmp_path):
         "pair",
         "curve",
         "missing",
-        "calibration",
+        "agreement",
+        "product",
         "error_control",
     ]
     assert "300" not in set(table["k"])  # the sets have 150 genes
