@@ -64,7 +64,7 @@ class ReferenceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(ReferenceOptions):
-    """What a user may ask of a training: the parameters of :func:`optirank.tl.train`."""
+    """What a user may ask of a training: parameters of :func:`optirank.tl.train`."""
 
     tree: Mapping[str, str] | str | os.PathLike[str] | None = None
     ontology: Mapping[str, str] | str | os.PathLike[str] | None = None
@@ -105,7 +105,7 @@ class TrainingOptions(ReferenceOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions(ReferenceOptions):
-    """What a user may ask of a design: the parameters of :func:`optirank.tl.design`."""
+    """What a user may ask of a design: parameters of :func:`optirank.tl.design`."""
 
     n_genes: int | None = None
     skip_unknown: bool = False
@@ -130,6 +130,20 @@ class DesignOptions(ReferenceOptions):
                 f"means from {low:g} to {high:g} (min_mean=, max_mean=) leave no "
                 "gene: give the smaller one first"
             )
+
+
+def class_share(text: str, parameter: str) -> tuple[str, float]:
+    """The class and the share in ``CLASS=SHARE``, of a parameter that has some."""
+    name, _, share = text.rpartition("=")
+    try:
+        number = float(share)
+    except ValueError:
+        name = ""
+    if not name:
+        raise ValueError(
+            f"{parameter}={text!r}: write CLASS=SHARE, such as 'er positive=0.95'"
+        )
+    return name, number
 
 
 def _is_size(n_genes: Any) -> bool:
@@ -157,6 +171,9 @@ class PredictOptions:
         if self.adapt not in _ADAPT:
             raise ValueError(f"adapt={self.adapt!r}: use True, False or 'auto'")
         object.__setattr__(self, "adapt", _ADAPT[self.adapt])
+        if isinstance(self.sensitivity, str):
+            of_class = dict([class_share(self.sensitivity, "sensitivity")])
+            object.__setattr__(self, "sensitivity", of_class)
         if self.threshold is not None and self.target_error is not None:
             raise ValueError("give a threshold or a target error, not both")
         if self.sensitivity and (
