@@ -254,11 +254,6 @@ def parts_of(data: AnnData | Sequence[AnnData]) -> list[AnnData]:
     return [data]
 
 
-def n_samples_of(data: AnnData | Sequence[AnnData]) -> int:
-    """Number of samples of one or several data sets."""
-    return sum(part.n_obs for part in parts_of(data))
-
-
 def annotations_of(data: AnnData | Sequence[AnnData]) -> pd.DataFrame:
     """The annotations of all samples of one or several data sets."""
     import pandas as pd

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
+    from optirank._util.passes import Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Model
     from optirank.workflow.labels import Labels
-    from optirank.workflow.query import Progress
 
 
 @dataclass(frozen=True, repr=False)

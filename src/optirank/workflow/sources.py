@@ -63,13 +63,15 @@ def open_sources(
     """
     labels = [label] if isinstance(label, str) else [*label]
     columns = labels if batch is None else [*labels, batch]
+    paths = [Path(file) for file in files]
+    names = names_of_files(paths)
     with contextlib.ExitStack() as stack:
         parts = []
-        for path in map(Path, files):
+        for path in paths:
             options = dict(reading)
             if for_query and not is_table(path, options.get("format")):
                 options["genes_in"] = None
-            options = with_annotations(options, columns)
+            options = with_columns(options, columns)
             part = stack.enter_context(open_file(path, **options))
             for column in columns:
                 check_column(
@@ -79,12 +81,10 @@ def open_sources(
         if len(parts) == 1:
             yield parts, batch
         else:
-            yield join(parts), batch or FILE_COLUMN
+            yield join(parts, names), batch or FILE_COLUMN
 
 
-def with_annotations(
-    reading: Mapping[str, Any], columns: Sequence[str]
-) -> dict[str, Any]:
+def with_columns(reading: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
     """Options of reading under which some columns of a table of samples are
     no genes.
     """
