@@ -18,6 +18,7 @@ from optirank.io.data import (
     DataError,
     annotations_of,
     check_column,
+    duplicates,
     readable,
     source_of,
     text_column,
@@ -102,8 +103,7 @@ def names_of_files(paths: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     names = [str(path) for path in paths]
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated := duplicates(names):
         raise DataError(f"{some(repeated)} is named twice: name each file once")
     return names
 
