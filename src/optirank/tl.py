@@ -17,7 +17,6 @@ import pandas as pd
 from anndata import AnnData
 
 from optirank._util.progress import progress_bar
-from optirank._util.workers import worker_count
 from optirank.io.data import raw_genes, used_names
 from optirank.io.objects import (
     anndata_of,
@@ -158,7 +157,7 @@ def train(
         mapping=mapping,
         method=method,
         target_error=target_error,
-        n_jobs=_workers(n_jobs),
+        n_jobs=-1 if n_jobs is None else n_jobs,
         n_genes=n_genes,
         gene_list=gene_list,
         query_genes=_gene_names(query),
@@ -207,11 +206,6 @@ def _short(given: object) -> object:
     return Path(given).name if isinstance(given, str | os.PathLike) else given
 
 
-def _workers(n_jobs: int | None) -> int:
-    """The number of threads; None for all processors."""
-    return worker_count(-1) if n_jobs is None else n_jobs
-
-
 def _check_report(report: File | None) -> None:
     """Raise, before any work, where a page cannot be written."""
     if report is not None:
@@ -250,21 +244,6 @@ def _gene_names(query: Query | None) -> list[str] | None:
         return None
     names = getattr(query, "var_names", getattr(query, "columns", query))
     return [str(name) for name in names]
-
-
-def _query(
-    adata: Any,
-    model: AnyModel,
-    annotations: Sequence[str],
-    **reading: Any,
-) -> tuple[AnnData, Model]:
-    """A query as readers leave it, and the model that labels it.
-
-    ``annotations`` are columns of a data frame that are no genes.
-    """
-    fitted = as_model(model)
-    reading |= {"annotations": annotations, "known_genes": fitted.path_genes}
-    return profiles_of(adata, **reading), fitted
 
 
 def annotate(
@@ -381,10 +360,11 @@ def annotate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    profiles, fitted = _query(
+    fitted = as_model(model)
+    profiles = profiles_of(
         adata,
-        model,
-        [clusters] if clusters else [],
+        annotations=[clusters] if clusters else [],
+        known_genes=fitted.path_genes,
         layer=layer,
         gene_column=gene_column,
         use_raw=use_raw,
@@ -452,10 +432,10 @@ def explain(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    profiles, fitted = _query(
+    fitted = as_model(model)
+    profiles = profiles_of(
         adata,
-        model,
-        [],
+        known_genes=fitted.path_genes,
         layer=layer,
         gene_column=gene_column,
         use_raw=use_raw,
@@ -548,7 +528,7 @@ def design(
     options = DesignOptions(
         label=label_column,
         batch=batch_column,
-        n_jobs=_workers(n_jobs),
+        n_jobs=-1 if n_jobs is None else n_jobs,
         n_genes=n_genes,
         gene_list=gene_list,
         query_genes=_gene_names(query),
@@ -641,10 +621,11 @@ def evaluate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    profiles, fitted = _query(
+    fitted = as_model(model)
+    profiles = profiles_of(
         adata,
-        model,
-        [label],
+        annotations=[label],
+        known_genes=fitted.path_genes,
         layer=layer,
         gene_column=gene_column,
         use_raw=use_raw,

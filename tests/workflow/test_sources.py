@@ -10,7 +10,7 @@ import pytest
 from example_model import LABEL, reference_set
 from optirank import load, save
 from optirank.datasets import DataError
-from optirank.io.data import gene_names, n_samples_of
+from optirank.io.data import gene_names
 from optirank.io.objects import join
 from optirank.io.passes import run_pass
 from optirank.io.reading import write_h5ad
@@ -66,10 +66,10 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
     write_h5ad(first, tmp_path / "first.h5ad")
     write_h5ad(second, tmp_path / "second.h5ad")
     files = [tmp_path / "first.h5ad", tmp_path / "second.h5ad"]
-    with open_sources(files, LABEL) as (joined, batch):
+    with open_sources(files, [LABEL]) as (joined, batch):
         assert batch == "file"
         assert gene_names(joined).tolist() == data.var_names[50:150].tolist()
-        assert n_samples_of(joined) == 150
+        assert sum(part.n_obs for part in joined) == 150
         rows = np.array([0, 74, 75, 149])
         kept = KeptSamples(np.arange(4), 4)
         run_pass(joined, [kept], data.var_names[[53, 51]], size=1, rows=rows)
@@ -77,6 +77,9 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
         np.testing.assert_array_equal(found, data.X.toarray()[rows][:, [53, 51]])
         result, _ = run(joined, batch=batch)
     assert set(result.held_out["source"]) == {"first", "second"}
+    twice = open_sources([files[0], files[0]], [LABEL])
+    with pytest.raises(DataError, match="is named twice"), twice:
+        pass
     with pytest.raises(DataError, match="genes in common"):
         join([take_genes(data, data.var_names[:1]), second])
     assert genes_of_queries(files) == data.var_names[50:150].tolist()

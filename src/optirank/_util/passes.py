@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+Progress = Callable[[int, int], None]  # called with what is done, and of how much
+
+
 class Accumulator(Protocol):
     """What a pass feeds with blocks of samples."""
 

@@ -76,7 +76,7 @@ def evaluate(
     from optirank.io.reading import open_file
     from optirank.model import load
     from optirank.workflow.evaluate import evaluate_profiles
-    from optirank.workflow.options import PredictOptions
+    from optirank.workflow.options import PredictOptions, class_share
 
     given = opt.given_options(context)
     with outputs(context, {"the tables": out}) as target:
@@ -85,7 +85,7 @@ def evaluate(
                 f"{out}: the tables are written as .csv (that of the classes) or .json "
                 "(all): use such a name"
             )
-        shares = _shares(prevalence)
+        shares = dict(class_share(text, "prevalence") for text in prevalence or ())
         names = opt.renamed(mapping or ())
         fitted = load(model)
         reading = opt.reading_options(given)
@@ -103,7 +103,7 @@ def evaluate(
                 label,
                 opt.among(PredictOptions, given),
                 mapping=names,
-                prevalence=shares,
+                prevalence=shares or None,
                 progress=bar.update,
                 cluster=cluster,
             )
@@ -206,19 +206,3 @@ def _plain(evaluation: Evaluation) -> dict[str, Any]:
         "notes": evaluation.notes,
         "tables": tables,
     }
-
-
-def _shares(items: list[str] | None) -> dict[str, float] | None:
-    """Shares of classes from ``CLASS=SHARE``."""
-    shares = {}
-    for item in items or ():
-        name, _, share = item.rpartition("=")
-        try:
-            shares[name] = float(share)
-        except ValueError:
-            name = ""
-        if not name:
-            raise ValueError(
-                f"--prevalence {item!r}: write CLASS=SHARE, such as 'ER positive=0.7'"
-            )
-    return shares or None

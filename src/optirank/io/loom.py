@@ -32,26 +32,23 @@ _CELLS = ("CellID", "obs_names", "cell_names", "Cell")
 @contextlib.contextmanager
 def _open_loom(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     with open_hdf5(path) as file:
-        yield _anndata_of(file, path, options)
+        needed = ("matrix", "row_attrs", "col_attrs")
+        missing = [key for key in needed if key not in file]
+        if missing:
+            raise DataError(
+                f"{path} is not a .loom file: it has no {' and no '.join(missing)}"
+            )
+        matrix = file["matrix"]
+        if options.layer is not None:
+            matrix = layer_of(file.get("layers", {}), options.layer, path)
+        check_matrix(matrix, path, "its matrix")
+        n_genes, n_cells = matrix.shape
+        var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)
+        obs = _attributes(file["col_attrs"], _CELLS, int(n_cells), path)
+        yield make_profiles(GenesBySamples(matrix), obs, var, str(path))
 
 
 LOOM = Format("loom", (".loom",), _open_loom, ("layer",))
-
-
-def _anndata_of(file: Any, path: Path, options: ReadOptions) -> AnnData:
-    missing = [key for key in ("matrix", "row_attrs", "col_attrs") if key not in file]
-    if missing:
-        raise DataError(
-            f"{path} is not a .loom file: it has no {' and no '.join(missing)}"
-        )
-    matrix = file["matrix"]
-    if options.layer is not None:
-        matrix = layer_of(file.get("layers", {}), options.layer, path)
-    check_matrix(matrix, path, "its matrix")
-    n_genes, n_cells = matrix.shape
-    var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)
-    obs = _attributes(file["col_attrs"], _CELLS, int(n_cells), path)
-    return make_profiles(GenesBySamples(matrix), obs, var, str(path))
 
 
 @dataclass(frozen=True)

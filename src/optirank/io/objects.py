@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -244,11 +243,7 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
     return with_named_genes(profiles)
 
 
-def join(
-    parts: Sequence[AnnData],
-    names: Sequence[str] | None = None,
-    column: str = FILE_COLUMN,
-) -> list[AnnData]:
+def join(parts: Sequence[AnnData], names: Sequence[str] | None = None) -> list[AnnData]:
     """Data sets whose genes have the names of those of the first, each once.
 
     Genes that share a name within one set are merged (`unique_genes`), and sets whose
@@ -259,13 +254,16 @@ def join(
     Parameters
     ----------
     parts : the sets, in order.
-    names : what the column says of each; by default the names of their files.
-    column : the name of that column.
+    names : what the column says of each; by default where they come from, numbered
+        where that is the same.
     """
-    sources = _names_of(parts) if names is None else [str(n) for n in names]
-    if len(set(sources)) < len(parts):
+    if names is None:
+        names = [source_of(part) for part in parts]
+        if len(set(names)) < len(names):
+            names = [f"{name} {number}" for number, name in enumerate(names, 1)]
+    if len(set(names)) < len(names):
         raise DataError(
-            f"{len(parts)} sources are called {some(sources)}: give each a name of its "
+            f"{len(parts)} sources are called {some(names)}: give each a name of its "
             "own"
         )
     first = unique_genes(parts[0])
@@ -273,19 +271,8 @@ def join(
     # Such as Ensembl ids beside symbols
     translated = [first, *(in_names_of(part, panel) for part in parts[1:])]
     named = [
-        changed(part, obs=annotations_of(part).assign(**{column: name}), name=name)
-        for part, name in zip(translated, sources, strict=True)
+        changed(part, obs=annotations_of(part).assign(**{FILE_COLUMN: name}), name=name)
+        for part, name in zip(translated, names, strict=True)
     ]
     gene_names(named)  # refuses sets that share none
     return named
-
-
-def _names_of(parts: Sequence[AnnData]) -> list[str]:
-    """Short names of the sources, that differ where they can."""
-    sources = [source_of(part) for part in parts]
-    names = [Path(source).stem for source in sources]
-    if len(set(names)) < len(names):
-        names = sources
-    if len(set(names)) < len(names):
-        names = [f"{name} {k + 1}" for k, name in enumerate(names)]
-    return names

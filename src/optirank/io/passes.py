@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator
+    from optirank._util.passes import Accumulator, Progress
     from optirank.io.cluster import Cluster
 
-Progress = Callable[[int, int], None]
 Gathered = list[dict[str, Any]]  # what each accumulator of a group has gathered
 Group = tuple[int, Gathered]  # with the samples that were seen up to its end
 

@@ -22,7 +22,6 @@ from optirank._util.files import path_problem, replacing
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
-from optirank.io.anndata_files import stored_source as stored_source
 from optirank.io.blocks import columns_of, read_features
 from optirank.io.data import (
     DataError,

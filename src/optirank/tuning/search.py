@@ -8,7 +8,7 @@ backend can run the tasks; on a GPU, those over the same samples are one batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -19,14 +19,13 @@ from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 
+from optirank._util.passes import Progress
 from optirank._util.workers import one_blas_thread
 from optirank.solver.problem import Problem, sample_weights
 from optirank.tuning.families import BinaryModel, Chain, Family, Key, Samples
 from optirank.tuning.folds import Fold
 
 HELD_OUT = "held out"
-
-Progress = Callable[[int, int], None]  # parts done, of how many
 
 
 @dataclass(frozen=True, kw_only=True)

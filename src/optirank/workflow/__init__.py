@@ -20,8 +20,6 @@ METHODS = {
 """The methods of ``train``: a module and a function of it, of the prepared samples, the
 options and a callback for the progress, which returns a `train.Fitted`."""
 
-Progress = Callable[[int, int], None]  # parts that are done, of how many
-
 
 class Result:
     """What a verb gives: a model, what there is to say, tables, and a page.

@@ -26,7 +26,7 @@ from optirank.panel.candidates import class_sums
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
 from optirank.panel.gene_roles import best_more
-from optirank.workflow import Progress, Result
+from optirank.workflow import Result
 from optirank.workflow.design_tables import (
     class_table,
     condition_table,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
+    from optirank._util.passes import Progress
     from optirank.model import Model
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared

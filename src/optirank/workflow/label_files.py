@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,8 +27,10 @@ from optirank.model.file import as_model, model_digest
 from optirank.workflow.labels import Labels
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import label_profiles, sample_position
-from optirank.workflow.query import Progress
-from optirank.workflow.sources import names_of_files, with_annotations
+from optirank.workflow.sources import names_of_files, with_columns
+
+if TYPE_CHECKING:
+    from optirank._util.passes import Progress
 
 _KEY = "optirank"  # of what is added to an AnnData
 SUFFIXES = (".csv", ".parquet", ".h5ad", ".zarr")
@@ -69,9 +71,7 @@ def predict_file(
     names = names_of_files(paths)
     run = run_of(model_digest(fitted), paths, options.given(), reading)
     # A column of a table with clusters is no gene
-    reading_file = with_annotations(
-        reading, [options.clusters] if options.clusters else []
-    )
+    reading_file = with_columns(reading, [options.clusters] if options.clusters else [])
     parts = []
     with cluster_at(dask, parts_folder(out), run) as cluster:
         for file in paths:

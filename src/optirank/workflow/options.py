@@ -29,22 +29,16 @@ _ADAPT: dict[object, bool | str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """What a user may ask of a training: the parameters of :func:`optirank.tl.train`.
+class ReferenceOptions:
+    """What a user may ask of a training and of a design alike.
 
-    ``query_genes`` are the genes of its ``query``, found by name as in prediction;
-    ``n_jobs`` are threads, -1 for all processors.
+    ``query_genes`` are the genes of the data to be labelled later, found by name as in
+    prediction; ``n_jobs`` are threads, -1 for all processors.
     """
 
     label: str | Sequence[str]
     batch: str | None = None
-    tree: Mapping[str, str] | str | os.PathLike[str] | None = None
-    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None
-    mapping: Mapping[str, str] | None = None
-    method: str = "panel"
-    target_error: float | None = None
     n_jobs: int | None = None
-    n_genes: int | str = "auto"
     gene_list: Sequence[str] | None = None
     query_genes: Sequence[str] | None = None
     include: Sequence[str] | str = ()
@@ -53,12 +47,36 @@ class TrainingOptions:
     description: str = ""
 
     def __post_init__(self) -> None:
-        from optirank.model.confidence import check_target_error  # NumPy loads
-
         if not isinstance(self.label, str):
             object.__setattr__(self, "label", tuple(map(str, self.label)))
-        if not all(self.columns):
+        if not self.columns or not all(self.columns):
             raise ValueError(f"label={self.label!r}: name each column of labels")
+        for name in ("include", "exclude"):
+            pattern = getattr(self, name)
+            if isinstance(pattern, str):  # one, as it is
+                object.__setattr__(self, name, (pattern,))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the labels, from coarse to fine."""
+        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(ReferenceOptions):
+    """What a user may ask of a training: parameters of :func:`optirank.tl.train`."""
+
+    tree: Mapping[str, str] | str | os.PathLike[str] | None = None
+    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None
+    mapping: Mapping[str, str] | None = None
+    method: str = "panel"
+    target_error: float | None = None
+    n_genes: int | str = "auto"
+
+    def __post_init__(self) -> None:
+        from optirank.model.confidence import check_target_error  # NumPy loads
+
+        super().__post_init__()
         if len(self.columns) > 1 and self.tree is not None:
             raise ValueError(
                 f"the columns {', '.join(self.columns)} are a tree of labels already: "
@@ -71,17 +89,11 @@ class TrainingOptions:
             raise ValueError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
         if self.target_error is not None:
             check_target_error(self.target_error)
-        _list_patterns(self)
         if self.method != "panel" and (self.include or n_genes != "auto"):
             raise ValueError(
                 f"method={self.method!r} chooses its genes itself: leave out include= "
                 "and n_genes=, or use the panel method"
             )
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the labels, from coarse to fine."""
-        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
 
     @property
     def panel_size(self) -> int | None:
@@ -92,34 +104,17 @@ class TrainingOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignOptions:
-    """What a user may ask of a design: the parameters of :func:`optirank.tl.design`.
+class DesignOptions(ReferenceOptions):
+    """What a user may ask of a design: parameters of :func:`optirank.tl.design`."""
 
-    ``query_genes`` are those of the data to be labelled later, which the assay can
-    measure; ``n_jobs`` are threads, -1 for all processors.
-    """
-
-    label: str | Sequence[str]
-    batch: str | None = None
-    n_jobs: int | None = None
     n_genes: int | None = None
-    gene_list: Sequence[str] | None = None
     skip_unknown: bool = False
-    include: Sequence[str] | str = ()
-    exclude: Sequence[str] | str = ()
     min_mean: float | None = None
     max_mean: float | None = None
     per_class: int = 0
-    query_genes: Sequence[str] | None = None
-    name: str = ""
-    description: str = ""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the labels, from coarse to fine."""
-        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.n_genes is not None and not _is_size(self.n_genes):
             raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
         if self.per_class < 0:
@@ -135,21 +130,26 @@ class DesignOptions:
                 f"means from {low:g} to {high:g} (min_mean=, max_mean=) leave no "
                 "gene: give the smaller one first"
             )
-        _list_patterns(self)
+
+
+def class_share(text: str, parameter: str) -> tuple[str, float]:
+    """The class and the share in ``CLASS=SHARE``, of a parameter that has some."""
+    name, _, share = text.rpartition("=")
+    try:
+        number = float(share)
+    except ValueError:
+        name = ""
+    if not name:
+        raise ValueError(
+            f"{parameter}={text!r}: write CLASS=SHARE, such as 'er positive=0.95'"
+        )
+    return name, number
 
 
 def _is_size(n_genes: Any) -> bool:
     """Whether this is a number of genes that a panel may have."""
     is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
     return is_number and int(n_genes) >= 2
-
-
-def _list_patterns(options: TrainingOptions | DesignOptions) -> None:
-    """Make lists of ``include`` and ``exclude``: one pattern may be given as it is."""
-    for name in ("include", "exclude"):
-        pattern = getattr(options, name)
-        if isinstance(pattern, str):
-            object.__setattr__(options, name, (pattern,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +171,9 @@ class PredictOptions:
         if self.adapt not in _ADAPT:
             raise ValueError(f"adapt={self.adapt!r}: use True, False or 'auto'")
         object.__setattr__(self, "adapt", _ADAPT[self.adapt])
+        if isinstance(self.sensitivity, str):
+            of_class = dict([class_share(self.sensitivity, "sensitivity")])
+            object.__setattr__(self, "sensitivity", of_class)
         if self.threshold is not None and self.target_error is not None:
             raise ValueError("give a threshold or a target error, not both")
         if self.sensitivity and (

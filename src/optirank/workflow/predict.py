@@ -42,14 +42,14 @@ from optirank.ranks.scoring import best_class
 from optirank.workflow.explain import explain_row
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
 from optirank.workflow.options import PredictOptions
-from optirank.workflow.query import Progress, Query
+from optirank.workflow.query import Query
 from optirank.workflow.withholding import operating_point, withhold
 
 if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator
+    from optirank._util.passes import Accumulator, Progress
     from optirank.io.cluster import Cluster
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on

@@ -22,7 +22,6 @@ from optirank.io.data import (
     annotations_of,
     block_rows,
     gene_names,
-    n_samples_of,
     notes_of,
     parts_of,
     source_of,
@@ -262,12 +261,13 @@ class Prepared:
         self, accumulators: Sequence[Accumulator], columns: NDArray | None = None
     ) -> None:
         """Feed accumulators with all samples in use, and some of the genes (all)."""
+        n_samples = sum(part.n_obs for part in self.data)
         run_pass(
             self.data,
             accumulators,
             self.genes if columns is None else self.genes[columns],
             size=block_rows(self.n_genes_of_file),
-            rows=None if len(self.rows) == n_samples_of(self.data) else self.rows,
+            rows=None if len(self.rows) == n_samples else self.rows,
             together=max(getattr(look, "together", 1) for look in accumulators),
             cluster=self.cluster,
         )

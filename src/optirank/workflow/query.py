@@ -7,7 +7,6 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +34,10 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator
+    from optirank._util.passes import Accumulator, Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Predictor
 
-Progress = Callable[[int, int], None]
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
 _MOST_TOGETHER = 4  # blocks of a task: some tenths of a second

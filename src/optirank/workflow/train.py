@@ -33,7 +33,7 @@ from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import RanksByLabel, further_genes
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
-from optirank.workflow import METHODS, Progress, Result
+from optirank.workflow import METHODS, Result
 from optirank.workflow.checks import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
+    from optirank._util.passes import Progress
     from optirank.io.cluster import Cluster
     from optirank.panel.elimination import Panel
 

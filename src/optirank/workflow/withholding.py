@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -266,12 +266,16 @@ def operating_point(
     Parameters
     ----------
     model : trained, with its held-out probabilities.
-    asked : the class and the sensitivity, as a mapping or as ``CLASS=SHARE``; None for
-        none.
+    asked : the class and the sensitivity; None for none.
     """
     if not asked:
         return None
-    name, share = _asked(asked)
+    assert not isinstance(asked, str)  # `PredictOptions` has read it
+    if len(asked) != 1:
+        raise ValueError(
+            f"sensitivities of {some(asked)}: give one, the other class follows"
+        )
+    ((name, share),) = asked.items()
     names = [str(label) for label in model.classes]
     if len(names) != 2:
         raise ValueError(
@@ -318,26 +322,6 @@ def operating_point(
         sensitivity=_share(of_class >= threshold),
         specificity=_share(of_other < threshold),
     )
-
-
-def _asked(asked: Mapping[str, float] | str) -> tuple[str, float]:
-    """The class and the sensitivity that was asked for."""
-    if not isinstance(asked, str):
-        if len(asked) != 1:
-            raise ValueError(
-                f"sensitivities of {some(asked)}: give one, the other class follows"
-            )
-        return next((str(name), float(share)) for name, share in asked.items())
-    name, _, share = asked.rpartition("=")
-    try:
-        number: Any = float(share)
-    except ValueError:
-        number = None
-    if not name or number is None:
-        raise ValueError(
-            f"sensitivity {asked!r}: write CLASS=SHARE, such as 'er positive=0.95'"
-        )
-    return name, number
 
 
 def _share(hits: NDArray[np.bool_]) -> tuple[float, float, float]:
