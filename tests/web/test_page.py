@@ -324,9 +324,12 @@ def test_files_that_are_no_data_are_refused_in_clear_words(session, tmp_path):
         assert error.startswith(
             f"{name} cannot be read, it may be truncated or damaged"
         )
+    assert "damaged: its HDF5 does not open (copy" in choose(
+        session, tmp_path / "cut.h5ad"
+    )
     assert "which this page does not read" in choose(session, tmp_path / "half.h5ad")
     assert "entries outside its shape" in choose(session, tmp_path / "bits.h5ad")
-    assert "picture.png: its name does not tell a format" in choose(
+    assert "picture.png: its name has no ending of a format" in choose(
         session, tmp_path / "picture.png"
     )
     session.console.clear()  # HDF5 says more of the damaged file

@@ -130,6 +130,15 @@ def test_pages_show_withheld_samples_by_class_and_shares_of_all(model, query):
     assert "balanced accuracy of all samples" in text
 
 
+def test_the_page_shows_no_interval_of_a_class_without_samples(model, query):
+    """The column showed "–– to – %"."""
+    labels = query.obs[LABEL].astype(str).replace("b cell", "t cell")
+    data = changed(query, obs=query.obs.assign(**{LABEL: labels}))
+    done = evaluate_profiles(data, model, LABEL, PredictOptions(threshold=0.9))
+    assert done.performance.confusion["b cell"].any()
+    assert "– to –" not in page(done)
+
+
 def test_withheld_labels_are_in_no_share(model, query_file):
     options = PredictOptions(threshold=0.9)
     found = evaluated(query_file, model, LABEL, options)

@@ -206,7 +206,9 @@ def test_the_page_of_an_evaluation_says_that_coarse_labels_count_as_withheld(
     found = evaluate_profiles(sets[1], model, "cell_type", asked)
     assert (found.samples["withheld"] & (found.samples["label"] != "unassigned")).any()
     write_report(found, tmp_path / "page.html")
-    assert "withheld or coarser, of" in (tmp_path / "page.html").read_text("utf-8")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "withheld or coarser, of" in page
+    assert "<th>withheld or coarser</th>" in page
 
 
 def test_evaluate_counts_a_label_above_the_truth_as_right_but_coarse(

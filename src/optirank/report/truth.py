@@ -71,13 +71,13 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     judged = result.performance
     labels = result.labels
     trained = result.model.card.balanced_accuracy
-    withheld = "withheld" if result.levels is None else "withheld or coarser"
+    withheld = _withheld_word(result)
     tiles = [
         (f"{judged.n_right:,} of {judged.n_given:,}", "labels given are right"),
         (f"{judged.n_withheld:,}", f"{withheld}, of {judged.n_samples:,} labels"),
     ]
     if judged.n_withheld:
-        text = "balanced accuracy of all samples, where withheld is not found"
+        text = f"balanced accuracy of all samples, where {withheld} is not found"
         tiles.append((percent(judged.of_all), text))
     if trained is not None:
         text = "held-out samples of the training, for comparison"
@@ -99,9 +99,15 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
             for name, counts in result.confusions.items()
         },
         "missing": missing_genes(labels),
+        "withheld_word": withheld,
         "notes": result.notes,
         "provenance": provenance(labels),
     }
+
+
+def _withheld_word(result: Evaluation) -> str:
+    """What labels are that count for no class: with a tree they can be coarser."""
+    return "withheld" if result.levels is None else "withheld or coarser"
 
 
 def _auc_tile(judged: Performance) -> Tiles:

@@ -24,9 +24,10 @@ export async function openHdf5(file, known, options) {
     );
   }
   const root = await readable(file.name, () => new globalThis.h5wasm.File(`${FOLDER}/file`, "r"));
-  return readable(file.name, () =>
-    file.name.toLowerCase().endsWith(".h5ad") ? anndata(root, file.name, known, options) : tenx(root, file.name),
-  );
+  return readable(file.name, () => {
+    if (root.file_id < 0) throw new Error("its HDF5 does not open");
+    return file.name.toLowerCase().endsWith(".h5ad") ? anndata(root, file.name, known, options) : tenx(root, file.name);
+  });
 }
 
 const isGroup = (element) => typeof element?.keys === "function";

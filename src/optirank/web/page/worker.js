@@ -42,7 +42,7 @@ function isBinary(name) {
   if (suffixes.slice(-2).some((suffix) => TABLES.includes(suffix))) return false;
   if (!["h5ad", "h5"].includes(suffixes.at(-1))) {
     throw new Error(
-      `${name}: its name does not tell a format that this page reads (.csv, .tsv, .txt, .tab, .gct, .sf or ` +
+      `${name}: its name has no ending of a format that this page reads (.csv, .tsv, .txt, .tab, .gct, .sf or ` +
         ".results, also .gz; .h5ad and .h5 of 10x): rename it, or save it as one of these; cells of a spreadsheet " +
         "can be pasted",
     );
