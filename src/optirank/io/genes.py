@@ -86,8 +86,8 @@ class GeneMatch:
         missing = self.missing
         if missing:
             notes.append(
-                f"{len(missing)} of {len(self.genes)} genes are missing: "
-                f"{some(missing)}"
+                f"{len(missing)} of {len(self.genes)} genes "
+                f"{'is' if len(missing) == 1 else 'are'} missing: {some(missing)}"
             )
         if self.other_column:
             column, n_genes = self.other_column

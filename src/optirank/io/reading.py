@@ -100,8 +100,8 @@ def guess_format(path: Path) -> str:
         )
     suffixes = [suffix for known in FORMATS.values() for suffix in known.suffixes]
     raise DataError(
-        f"{path}: its name does not tell its format ({some(suffixes, 20)}, a 10x "
-        f"folder): give the format, one of {some(FORMATS)} (format=)"
+        f"{path}: its name has no ending of a known format ({some(suffixes, 20)}, a "
+        f"10x folder): give the format, one of {some(FORMATS)} (format=)"
     )
 
 
