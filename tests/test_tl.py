@@ -128,6 +128,9 @@ def test_a_sample_is_explained_by_its_name_or_alone(model, adata):
     assert one.sample == named.sample == name
     pd.testing.assert_frame_equal(one.table, named.table)
     pd.testing.assert_frame_equal(one.table, model.explain(adata[3]))
+    assert type(one.label) is str
+    label = f"{one.label}, confidence {one.confidence:.3f}"
+    assert repr(one).startswith(f"Explanation of {one.sample}: {label}; ")
     with pytest.raises(DataError, match="no sample 'nothing'"):
         optirank.tl.explain(adata, model, "nothing")
     with pytest.raises(DataError, match="several samples: name one"):
@@ -235,7 +238,7 @@ def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, 
     assert (withheld == (adata.obs["optirank_confidence"] < 0.9)).all()
     printed = capsys.readouterr().out  # without a setting
     assert f"{withheld.sum()} of {N_QUERY} labels (" in printed
-    assert "genes are missing" in printed
+    assert "1 of 30 genes is missing" in printed
     labels = adata.obs.groupby("leiden", observed=True)[
         "optirank_cluster_label"
     ].nunique()

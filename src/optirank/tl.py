@@ -17,7 +17,6 @@ import pandas as pd
 from anndata import AnnData
 
 from optirank._util.progress import progress_bar
-from optirank._util.workers import worker_count
 from optirank.io.data import raw_genes, used_names
 from optirank.io.objects import (
     anndata_of,
@@ -140,7 +139,7 @@ def train(
         held-out sample, ``curve`` the accuracy by size, ``performance`` the tables.
         ``adata`` is not changed.
     """
-    _check_report(report)
+    check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
         adata,
         label,
@@ -158,7 +157,7 @@ def train(
         mapping=mapping,
         method=method,
         target_error=target_error,
-        n_jobs=_workers(n_jobs),
+        n_jobs=-1 if n_jobs is None else n_jobs,
         n_genes=n_genes,
         gene_list=gene_list,
         query_genes=_gene_names(query),
@@ -207,17 +206,6 @@ def _short(given: object) -> object:
     return Path(given).name if isinstance(given, str | os.PathLike) else given
 
 
-def _workers(n_jobs: int | None) -> int:
-    """The number of threads; None for all processors."""
-    return worker_count(-1) if n_jobs is None else n_jobs
-
-
-def _check_report(report: File | None) -> None:
-    """Raise, before any work, where a page cannot be written."""
-    if report is not None:
-        check_report()
-
-
 def _teller(verbose: bool) -> Callable[[str], None]:
     """What says notes: the logger, and where asked for also printed lines."""
 
@@ -250,21 +238,6 @@ def _gene_names(query: Query | None) -> list[str] | None:
         return None
     names = getattr(query, "var_names", getattr(query, "columns", query))
     return [str(name) for name in names]
-
-
-def _query(
-    adata: Any,
-    model: AnyModel,
-    annotations: Sequence[str],
-    **reading: Any,
-) -> tuple[AnnData, Model]:
-    """A query as readers leave it, and the model that labels it.
-
-    ``annotations`` are columns of a data frame that are no genes.
-    """
-    fitted = as_model(model)
-    reading |= {"annotations": annotations, "known_genes": fitted.path_genes}
-    return profiles_of(adata, **reading), fitted
 
 
 def annotate(
@@ -368,7 +341,7 @@ def annotate(
         ``agreement_by_label``, the ``likeness`` to the training data (a share of that
         of held-out samples), and the ``notes``.
     """
-    _check_report(report)
+    check_report(report)
     options = PredictOptions(
         clusters=clusters,
         adapt=adapt,
@@ -381,10 +354,11 @@ def annotate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    profiles, fitted = _query(
+    fitted = as_model(model)
+    profiles = profiles_of(
         adata,
-        model,
-        [clusters] if clusters else [],
+        annotations=[clusters] if clusters else [],
+        known_genes=fitted.path_genes,
         layer=layer,
         gene_column=gene_column,
         use_raw=use_raw,
@@ -452,10 +426,10 @@ def explain(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    profiles, fitted = _query(
+    fitted = as_model(model)
+    profiles = profiles_of(
         adata,
-        model,
-        [],
+        known_genes=fitted.path_genes,
         layer=layer,
         gene_column=gene_column,
         use_raw=use_raw,
@@ -535,7 +509,7 @@ def design(
         ``genes`` is the table of the panel, ``model`` labels the assay; ``conditions``,
         ``classes`` and ``confusions`` say how it will do. ``adata`` is not changed.
     """
-    _check_report(report)
+    check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
         adata,
         label,
@@ -548,7 +522,7 @@ def design(
     options = DesignOptions(
         label=label_column,
         batch=batch_column,
-        n_jobs=_workers(n_jobs),
+        n_jobs=-1 if n_jobs is None else n_jobs,
         n_genes=n_genes,
         gene_list=gene_list,
         query_genes=_gene_names(query),
@@ -630,7 +604,7 @@ def evaluate(
     ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
     ``withholding``. ``adata`` is not changed.
     """
-    _check_report(report)
+    check_report(report)
     options = PredictOptions(
         adapt=adapt,
         strict=strict,
@@ -641,10 +615,11 @@ def evaluate(
         drop_classes=drop_classes,
         homologs=homologs,
     )
-    profiles, fitted = _query(
+    fitted = as_model(model)
+    profiles = profiles_of(
         adata,
-        model,
-        [label],
+        annotations=[label],
+        known_genes=fitted.path_genes,
         layer=layer,
         gene_column=gene_column,
         use_raw=use_raw,

@@ -438,7 +438,7 @@ def test_results_go_to_standard_output_and_messages_do_not(folder):
     done = good(*PREDICT, "-o", "-")
     good(*PREDICT, "-o", "labels.csv")
     assert done.stdout == (folder / "labels.csv").read_text("utf-8")
-    assert "Labels" in done.stderr
+    assert "\nLabels: 60 samples, mean confidence" in done.stderr
     assert good("--quiet", *PREDICT, "-o", "quiet.csv").stdout == ""
     assert good("-q", "panel", MODEL, "-o", "-").stdout.startswith("gene,")
 

@@ -16,7 +16,7 @@ def test_genes_are_found_as_written_in_any_order_and_missing_ones_are_named(kind
     match = match_genes(kind(["A", "B", "CD4"]), kind(["x", "CD4", "A", "cd4", "Cd4"]))
     assert match.columns.tolist() == [2, -1, 1]
     assert match.missing == ("B",)
-    assert match.notes() == ["1 of 3 genes are missing: B"]
+    assert match.notes() == ["1 of 3 genes is missing: B"]
     many = match_genes([f"g{j:02d}" for j in range(30)], [])
     assert many.notes()[0].endswith("g07 and 22 more")
 

@@ -250,6 +250,6 @@ def test_the_page_shows_the_agreement_of_other_genes_or_why_there_is_none():
     alone = page(label_profiles(take_samples(query, [0]), model))
     checked = alone.partition('<p id="checked">')[2].partition("</p>")[0]
     assert (
-        "cannot be checked by other genes: it takes two labels of at least" in checked
+        "cannot be checked by other genes: a check takes two labels with at" in checked
     )
     assert '<figure id="agreement">' not in alone

@@ -24,6 +24,7 @@ const Plain = Worker;
 window.Worker = class extends Plain {
   constructor(address) {
     super(address);
+    window.has_file = true;
     this.addEventListener("message", ({ data }) => { window["last_" + data.type] = data; });
   }
 };
@@ -111,11 +112,13 @@ def choose(session, path, model=MODELS[0], options=None):
     )
     if session.run("document.getElementById('model').value") != model:
         session.run(
+            "window.last_labels = window.last_error = null;"
             f"document.getElementById('model').value = {json.dumps(model)};"
             "document.getElementById('model').dispatchEvent(new Event('change'))"
         )
         title = f"document.getElementById('title').textContent.endsWith('{model}')"
-        session.wait_for(title)
+        session.wait_for(title)  # and the file before is labelled again
+        session.wait_for("!window.has_file || window.last_labels || window.last_error")
     session.run("window.last_labels = window.last_error = null")
     session.run("document.getElementById('file').value = ''")
     session.choose_file("#file", path)

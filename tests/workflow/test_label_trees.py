@@ -189,6 +189,26 @@ def test_a_model_with_a_tree_is_read_as_it_was_saved(model, tmp_path):
     assert f"{model.terms.version}, ids of 3 of 7 labels" == card["Cell Ontology"]
 
 
+def test_a_sample_whose_finest_label_is_sure_has_no_note_on_coarse_labels(model, sets):
+    """The note named a share of 0.0 % of labels coarser than a class."""
+    labels = label_profiles(sets[1], model)
+    sure = int(np.asarray(labels.confidence).argmax())
+    alone = label_profiles(sets[1][[sure]], model)
+    assert repr(alone).startswith(f"Labels of {alone.source}: 1 sample: ")
+    (note,) = [note for note in alone.notes if "withheld" in note]
+    assert note.startswith("no label is withheld: a label of the tree is given where")
+
+
+def test_the_page_of_an_evaluation_says_that_coarse_labels_count_as_withheld(
+    model, sets, tmp_path
+):
+    asked = PredictOptions(threshold=0.95)
+    found = evaluate_profiles(sets[1], model, "cell_type", asked)
+    assert (found.samples["withheld"] & (found.samples["label"] != "unassigned")).any()
+    write_report(found, tmp_path / "page.html")
+    assert "withheld or coarser, of" in (tmp_path / "page.html").read_text("utf-8")
+
+
 def test_evaluate_counts_a_label_above_the_truth_as_right_but_coarse(
     model, sets, tmp_path
 ):

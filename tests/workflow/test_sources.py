@@ -66,7 +66,7 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
     write_h5ad(first, tmp_path / "first.h5ad")
     write_h5ad(second, tmp_path / "second.h5ad")
     files = [tmp_path / "first.h5ad", tmp_path / "second.h5ad"]
-    with open_sources(files, LABEL) as (joined, batch):
+    with open_sources(files, [LABEL]) as (joined, batch):
         assert batch == "file"
         assert gene_names(joined).tolist() == data.var_names[50:150].tolist()
         assert sum(part.n_obs for part in joined) == 150
@@ -77,7 +77,7 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
         np.testing.assert_array_equal(found, data.X.toarray()[rows][:, [53, 51]])
         result, _ = run(joined, batch=batch)
     assert set(result.held_out["source"]) == {"first", "second"}
-    twice = open_sources([files[0], files[0]], LABEL)
+    twice = open_sources([files[0], files[0]], [LABEL])
     with pytest.raises(DataError, match="is named twice"), twice:
         pass
     with pytest.raises(DataError, match="genes in common"):

@@ -12,9 +12,11 @@ from scipy.sparse import csr_matrix
 from scipy.stats import rankdata
 
 from example_model import telling_model, telling_pair
+from optirank._util.scales import STANDARDISED
 from optirank.io.reading import write_h5ad
 from optirank.model.likeness import INVERTED
 from optirank.panel.agreement import Agreement
+from optirank.tl import annotate
 from optirank.workflow.label_files import predict_file
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_LEARNED, label_profiles
@@ -60,13 +62,13 @@ def test_labels_that_cannot_be_checked_say_why_and_likeness_decides():
     assert one_label.alarmed
     assert not Trust(CLASSES, 40, compared(), 0.7).alarmed
     (note,) = one_label.notes()
-    assert "it takes two labels of at least 3 samples each, of the 40 samples" in note
+    assert "two labels with at least 3 samples each; the query has 40 samples" in note
     few = Trust(CLASSES, 40, compared(n_genes=7), 0.7)
     assert not few.alarmed
     assert "the query has 7 of those" in few.notes()[0]
-    assert "it takes 50" in few.notes()[0]
+    assert "a check takes 50" in few.notes()[0]
     assay = Trust(CLASSES, 40, None, 0.7)
-    assert "stores none that tell its classes" in assay.notes()[0]
+    assert "the model stores none, because its training data" in assay.notes()[0]
     assert not Trust(CLASSES, 40).alarmed
 
 
@@ -242,3 +244,17 @@ def test_values_of_which_less_is_more_are_named_and_invert_reads_them(tmp_path):
     right = predict_file(tmp_path / "ct.csv", model, out, invert=True, **reading)
     assert INVERTED not in right.notes
     assert right.labels.tolist() == label_profiles(query, model).labels.tolist()
+
+
+def test_values_scaled_per_gene_are_not_taken_for_ct_values_and_raw_is_named():
+    model, query = telling_model(), telling_pair()[1]
+    counts = np.random.default_rng(0).poisson(0.1 * query.X.toarray())
+    spread = counts.std(axis=0)
+    spread[spread == 0] = 1
+    scaled = query.copy()
+    scaled.raw = query
+    scaled.X = (counts - counts.mean(axis=0)) / spread
+    notes = annotate(scaled, model, verbose=False).notes
+    assert STANDARDISED in notes
+    assert not any("in the opposite order" in note for note in notes)
+    assert "raw may have the values before: use_raw=True reads it" in notes

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 
-def as_dense(X: Any, dtype: DTypeLike | None = None) -> np.ndarray:
+def as_dense(X: Any) -> np.ndarray:
     """A matrix, sparse or dense, as an array in C order; an array that is one
     stays itself.
     """
     values = X.toarray() if hasattr(X, "toarray") else X
-    return np.ascontiguousarray(values, dtype=dtype)
+    return np.ascontiguousarray(values)
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -157,19 +157,19 @@ def design(
         raise ValueError("--test-label is about test data: name them (--test FILE)")
     given = opt.given_options(context)
     reading = opt.reading_options(given)
-    columns = opt.listed(label)
-    asked = _design_options(given, columns)
+    asked = _design_options(given)
+    judged_by = test_label or asked.columns[-1]
     with (
         outputs(context, {"the panel": out, "the model": model_out}) as target,
-        open_sources(files, columns, batch, **reading) as (data, source_column),
-        _open_test(test, test_label or columns[-1], given.get("genes_in")) as judges,
+        open_sources(files, asked.columns, batch, **reading) as (data, source_column),
+        _open_test(test, judged_by, given.get("genes_in")) as judges,
         progress_bar("designing", lines=True) as bar,
     ):
         result = run(
             data,
             replace(asked, batch=source_column),
             test=judges,
-            test_label=test_label,
+            test_label=judged_by,
             command=this_command(context, recorded=True),
             source=", ".join(path.name for path in files),  # not where they lie
             say=tell,
@@ -188,7 +188,7 @@ def design(
         write_page(result, context)
 
 
-def _design_options(given: Mapping[str, Any], columns: list[str]) -> DesignOptions:
+def _design_options(given: Mapping[str, Any]) -> DesignOptions:
     """What is asked of the design, with the names of genes read from their files."""
     from optirank.workflow.options import DesignOptions
 
@@ -198,7 +198,6 @@ def _design_options(given: Mapping[str, Any], columns: list[str]) -> DesignOptio
             f"{gene_list} does not exist: name a file of genes (--list)"
         )
     values = opt.genes_asked(given)
-    values["label"] = columns[0] if len(columns) == 1 else columns
     if "query" in given:
         values["query_genes"] = _query_genes(
             Path(given["query"]), given.get("genes_in")
@@ -217,20 +216,12 @@ def _query_genes(path: Path, genes_in: str | None) -> list[str]:
     return read_gene_names(path, genes_in)
 
 
-@contextmanager
 def _open_test(
     test: Path | None, label: str, genes_in: str | None
-) -> Iterator[AnnData | None]:
+) -> AbstractContextManager[AnnData | None]:
     """The labelled samples of another platform, whose column is looked for at once."""
-    from optirank.io.data import annotations_of, check_column
     from optirank.io.reading import is_table, open_file
 
     if test is None:
-        yield None
-        return
-    options = {}
-    if is_table(test):
-        options = {"genes_in": genes_in, "annotations": [label]}
-    with open_file(test, **options) as opened:
-        check_column(annotations_of(opened), label, str(test))
-        yield opened
+        return nullcontext()
+    return open_file(test, label=label, genes_in=genes_in if is_table(test) else None)

@@ -136,12 +136,15 @@ def _show_performance(evaluation: Evaluation, label: str) -> None:
         rows,
     )
     agreement = evaluation.labels.record["agreement"]
-    by_genes = "cannot be told" if agreement is None else f"{agreement:.2f}"
+    checked = "labels not checked by other genes"
+    if agreement is not None:
+        checked = f"agreement of other genes {agreement:.2f}"
+    withheld = "withheld" if evaluation.levels is None else "withheld or coarser"
     auc = "" if judged.auc != judged.auc else f", mean AUC {judged.auc:.3f}"
     echo(
         f"Balanced accuracy {judged.headline()}, {judged.n_right} of "
-        f"{judged.n_given} labels right, {judged.n_withheld} withheld{auc}; "
-        f"agreement of other genes {by_genes}"
+        f"{judged.n_given} labels right, {judged.n_withheld} {withheld}{auc}; "
+        f"{checked}"
     )
 
 

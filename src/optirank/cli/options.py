@@ -455,12 +455,13 @@ def renamed(items: Sequence[str]) -> dict[str, str]:
 
 
 def genes_asked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given to a training or a design: genes by name, from the files that list
-    them, and the threads.
+    """What was given to a training or a design: columns of labels, genes by name from
+    the files that list them, and the threads.
     """
     from optirank.workflow.sources import gene_names_in
 
     values = {"n_jobs": -1} | dict(given)
+    values["label"] = listed(given["label"])
     for name in ("include", "exclude", "gene_list"):
         if given.get(name):
             value = given[name]

@@ -98,8 +98,9 @@ def predict(
         show_notes(labels)
         _show_labels(labels)
         n_withheld = int(labels.withheld.sum())
+        name = "Labels" if str(out) == "-" else out
         echo(
-            f"{out}: {counted(len(labels.chosen), 'sample', 'samples')}, mean "
+            f"{name}: {counted(len(labels.chosen), 'sample', 'samples')}, mean "
             f"confidence {labels.confidence.mean():.3f}, "
             f"{counted(n_withheld, 'label', 'labels')} withheld"
         )

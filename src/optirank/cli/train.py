@@ -152,9 +152,8 @@ def train(
 
     given = opt.given_options(context)
     reading = opt.reading_options(given)
-    columns = opt.listed(label)
-    asked = _training_options(given, columns)
-    opened = open_sources(files, columns, batch, for_query=bool(query), **reading)
+    asked = _training_options(given)
+    opened = open_sources(files, asked.columns, batch, for_query=bool(query), **reading)
     with (
         outputs(context, {"the model": out}, ".optirank") as target,
         opened as (data, source_column),
@@ -186,13 +185,12 @@ def train(
         write_page(result, context)
 
 
-def _training_options(given: Mapping[str, Any], columns: list[str]) -> TrainingOptions:
+def _training_options(given: Mapping[str, Any]) -> TrainingOptions:
     """What is asked of the training, with the names of genes read from their files."""
     from optirank.workflow.options import TrainingOptions
     from optirank.workflow.sources import genes_of_queries
 
     values = opt.genes_asked(given)
-    values["label"] = columns[0] if len(columns) == 1 else columns
     values["mapping"] = opt.renamed(given.get("mapping", ()))
     if "tree" in given:
         values["tree"] = str(given["tree"])

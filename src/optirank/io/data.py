@@ -141,12 +141,14 @@ def changed(
     obs: pd.DataFrame | None = None,
     var: pd.DataFrame | None = None,
     used: NDArray[np.bool_] | None = None,
+    notes: Sequence[str] = (),
     **known: Any,
 ) -> AnnData:
-    """The same values with other annotations, features, a mask of those in use, or
-    other entries of ``uns["optirank"]``.
+    """The same values with other annotations, features, a mask of those in use,
+    further notes, or other entries of ``uns["optirank"]``.
     """
     known = {**about(adata), **known}
+    known["notes"] = [*known["notes"], *notes]
     X = known.pop("matrix", adata.X)
     return make_profiles(
         X,
@@ -170,7 +172,6 @@ def with_genes(
     all_names = np.array(adata.var_names, dtype=object)
     all_names[used_features(adata)] = [str(name) for name in names]
     var = features_of(adata).set_axis(all_names)
-    notes = [*about(adata)["notes"], *notes]
     # Other names may be there twice
     return changed(adata, var=var, used=used, notes=notes, summed=False)
 

@@ -11,7 +11,6 @@ import numpy as np
 from optirank._util.names import counted, some
 from optirank.io.data import (
     DataError,
-    about,
     changed,
     duplicates,
     features_of,
@@ -68,7 +67,7 @@ def with_named_genes(adata: AnnData, gene_column: str | None = None) -> AnnData:
     if gene_column is None:
         names, notes = plain_gene_names(names)
     used, left_out = _genes_among(names, var)
-    notes = [*about(adata)["notes"], *notes, *left_out]
+    notes += left_out
     repeated = duplicates(adata.obs_names)
     if repeated:
         what = counted(len(repeated), "sample name occurs", "sample names occur")

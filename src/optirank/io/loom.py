@@ -32,26 +32,23 @@ _CELLS = ("CellID", "obs_names", "cell_names", "Cell")
 @contextlib.contextmanager
 def _open_loom(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     with open_hdf5(path) as file:
-        yield _anndata_of(file, path, options)
+        needed = ("matrix", "row_attrs", "col_attrs")
+        missing = [key for key in needed if key not in file]
+        if missing:
+            raise DataError(
+                f"{path} is not a .loom file: it has no {' and no '.join(missing)}"
+            )
+        matrix = file["matrix"]
+        if options.layer is not None:
+            matrix = layer_of(file.get("layers", {}), options.layer, path)
+        check_matrix(matrix, path, "its matrix")
+        n_genes, n_cells = matrix.shape
+        var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)
+        obs = _attributes(file["col_attrs"], _CELLS, int(n_cells), path)
+        yield make_profiles(GenesBySamples(matrix), obs, var, str(path))
 
 
 LOOM = Format("loom", (".loom",), _open_loom, ("layer",))
-
-
-def _anndata_of(file: Any, path: Path, options: ReadOptions) -> AnnData:
-    missing = [key for key in ("matrix", "row_attrs", "col_attrs") if key not in file]
-    if missing:
-        raise DataError(
-            f"{path} is not a .loom file: it has no {' and no '.join(missing)}"
-        )
-    matrix = file["matrix"]
-    if options.layer is not None:
-        matrix = layer_of(file.get("layers", {}), options.layer, path)
-    check_matrix(matrix, path, "its matrix")
-    n_genes, n_cells = matrix.shape
-    var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)
-    obs = _attributes(file["col_attrs"], _CELLS, int(n_cells), path)
-    return make_profiles(GenesBySamples(matrix), obs, var, str(path))
 
 
 @dataclass(frozen=True)
@@ -101,9 +98,8 @@ def _attributes(
             f"{path}: {group.name} has none of {some(name_keys)}: there are "
             f"{some(columns)}; rename the attribute that holds the names"
         )
-    texts = [_text(name) for name in columns[named_by]]
+    texts = [
+        name.decode("utf-8") if isinstance(name, bytes) else str(name)
+        for name in columns[named_by]
+    ]
     return pd.DataFrame(columns, index=pd.Index(texts, dtype=str))
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

@@ -22,7 +22,6 @@ from optirank._util.files import path_problem, replacing
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
-from optirank.io.anndata_files import stored_source as stored_source
 from optirank.io.blocks import columns_of, read_features
 from optirank.io.data import (
     DataError,
@@ -101,8 +100,8 @@ def guess_format(path: Path) -> str:
         )
     suffixes = [suffix for known in FORMATS.values() for suffix in known.suffixes]
     raise DataError(
-        f"{path}: its name does not tell its format ({some(suffixes, 20)}, a 10x "
-        f"folder): give the format, one of {some(FORMATS)} (format=)"
+        f"{path}: its name has no ending of a known format ({some(suffixes, 20)}, a "
+        f"10x folder): give the format, one of {some(FORMATS)} (format=)"
     )
 
 
@@ -332,7 +331,8 @@ def write_table(data: AnnData, path: str | Path) -> Path:
     import pandas as pd
 
     values = as_dense(data.X)
-    if _are_whole(values):
+    is_exact = values.size and np.abs(values).max() < _EXACT
+    if is_exact and (values == np.rint(values)).all():
         values = values.astype(np.int64)  # 3, not 3.0
     frame = pd.DataFrame(values, index=data.obs_names, columns=data.var_names)
     frame = pd.concat([annotations_of(data), frame], axis=1)
@@ -340,9 +340,3 @@ def write_table(data: AnnData, path: str | Path) -> Path:
     with replacing(path) as temporary:
         frame.to_csv(temporary, index_label="sample", compression=packed)
     return Path(path)
-
-
-def _are_whole(values: np.ndarray) -> bool:
-    if not values.size or np.abs(values).max() >= _EXACT:
-        return False
-    return bool((values == np.rint(values)).all())

@@ -71,9 +71,10 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     judged = result.performance
     labels = result.labels
     trained = result.model.card.balanced_accuracy
+    withheld = "withheld" if result.levels is None else "withheld or coarser"
     tiles = [
         (f"{judged.n_right:,} of {judged.n_given:,}", "labels given are right"),
-        (f"{judged.n_withheld:,}", f"withheld, of {judged.n_samples:,} labels"),
+        (f"{judged.n_withheld:,}", f"{withheld}, of {judged.n_samples:,} labels"),
     ]
     if judged.n_withheld:
         text = "balanced accuracy of all samples, where withheld is not found"

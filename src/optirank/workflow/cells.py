@@ -27,11 +27,11 @@ _SPREAD = (
 )
 
 
-def make_cells(model: Model, n_cells: int = 300, random_state: int = 0) -> AnnData:
+def make_cells(model: Model, n_cells: int = 300) -> AnnData:
     """Cells of a model's classes, in the shares of its training; ``obs`` has their
     cell_type.
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     likeness = model.panel.likeness
     if likeness is None:
         raise ValueError(

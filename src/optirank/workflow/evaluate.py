@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from optirank._util.metrics import wilson
 from optirank._util.names import look_alike, some
 from optirank.io.data import (
     DataError,
@@ -26,7 +27,6 @@ from optirank.workflow.performance import (
     Performance,
     check_prevalence,
     performance,
-    wilson,
 )
 from optirank.workflow.predict import label_profiles
 from optirank.workflow.withholding import operating_point, target_error

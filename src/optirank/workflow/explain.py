@@ -41,6 +41,13 @@ class Explanation(NamedTuple):
     table: pd.DataFrame
     pairs: dict[str, pd.DataFrame]
 
+    def __repr__(self) -> str:
+        withheld = f", withheld ({self.withheld_because})" * bool(self.withheld_because)
+        return (
+            f"Explanation of {self.sample}: {self.label}, confidence "
+            f"{self.confidence:.3f}{withheld}; scores, table and pairs say why"
+        )
+
     def of_class(self, label: str | None = None) -> tuple[str, pd.DataFrame]:
         """The class explained, and the contributions to its score.
 
@@ -92,7 +99,7 @@ def explain_row(
     chosen = int(probabilities.argmax())
     return Explanation(
         sample=str(adata.obs_names[row]),
-        label=model.classes[chosen],
+        label=model.classes.tolist()[chosen],
         withheld_because=withheld_because,
         confidence=float(probabilities[chosen]),
         scores=ranking,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank.ontology import ID_COLUMN, term_ids
 from optirank.workflow import Result
 from optirank.workflow.levels import level_columns
@@ -112,8 +112,9 @@ class Labels(Result):
     trust: Trust | None = None
 
     def __repr__(self) -> str:
-        counts = some(f"{label} {n}" for label, n in self.counts().items())
-        return f"Labels of {self.source}: {len(self.chosen)} samples: {counts}"
+        n_samples = counted(len(self.chosen), "sample", "samples")
+        counts = some((f"{label} {n}" for label, n in self.counts().items()), 20)
+        return f"Labels of {self.source}: {n_samples}: {counts}"
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

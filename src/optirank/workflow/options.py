@@ -49,7 +49,7 @@ class ReferenceOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.label, str):
             object.__setattr__(self, "label", tuple(map(str, self.label)))
-        if not all(self.columns):
+        if not self.columns or not all(self.columns):
             raise ValueError(f"label={self.label!r}: name each column of labels")
         for name in ("include", "exclude"):
             pattern = getattr(self, name)

@@ -163,14 +163,17 @@ def performance(
         if withheld is None
         else np.asarray(withheld, dtype=bool)
     )
-    kept, k = ~hidden, len(names)
+    kept = ~hidden
+    k = len(names)
     table = np.bincount(true[kept] * k + given[kept], minlength=k * k).reshape(k, k)
-    columns, counts = list(names), table
+    columns = list(names)
+    counts = table
     n_hidden = np.bincount(true[hidden], minlength=k)
     if hidden.any():
         columns.append("withheld")
         counts = np.column_stack([table, n_hidden])
-    sizes, right = table.sum(axis=1), table.diagonal()
+    sizes = table.sum(axis=1)
+    right = table.diagonal()
     curves = {
         name: _curves(true == c, proba[:, c])
         for c, name in enumerate(names)
@@ -246,7 +249,8 @@ def check_prevalence(
             raise ValueError(
                 f"prevalence {share!r} of {name!r}: use a share between 0 and 1"
             )
-    total, others = sum(given.values()), [name for name in names if name not in given]
+    total = sum(given.values())
+    others = [name for name in names if name not in given]
     if total > 1 + 1e-9 or (not others and abs(total - 1) > 1e-3):
         raise ValueError(f"the prevalences sum to {total:g}: they must sum to 1")
     rest = np.array([counts.get(name, 0) for name in others], dtype=float)
@@ -263,10 +267,8 @@ def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame
     """Labels in bins of confidence: their mean confidence, the share that is right,
     intervals.
     """
-    confidence, correct = (
-        np.asarray(confidence, dtype=float),
-        np.asarray(correct, dtype=float),
-    )
+    confidence = np.asarray(confidence, dtype=float)
+    correct = np.asarray(correct, dtype=float)
     place = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
     number = np.bincount(place, minlength=_BINS)
     there = number > 0

@@ -241,12 +241,14 @@ def _query_notes(query: Query) -> list[str]:
         notes.append(
             f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"
         )
-    if query.inverted:
+    if query.inverted and not query.standardised:  # scaling, too, turns orders
         notes.append(INVERTED)
     notes += query.trust.notes()
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
+        if raw_genes(query.adata):
+            notes.append("raw may have the values before: use_raw=True reads it")
     return notes
 
 

@@ -18,12 +18,13 @@ from optirank.io.data import (
     DataError,
     annotations_of,
     check_column,
+    duplicates,
     readable,
     source_of,
     text_column,
 )
 from optirank.io.objects import FILE_COLUMN, join
-from optirank.io.reading import is_table, open_expression, open_file, read_gene_names
+from optirank.io.reading import is_table, open_file, read_gene_names
 from optirank.io.table_files import open_text
 from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
 from optirank.ontology import (
@@ -48,7 +49,7 @@ _HEADINGS = ("gene", "genes", "symbol")
 @contextlib.contextmanager
 def open_sources(
     files: Sequence[Path],
-    label: str | Sequence[str],
+    labels: Sequence[str],
     batch: str | None = None,
     *,
     for_query: bool = False,
@@ -61,8 +62,7 @@ def open_sources(
     no other column is named. ``for_query`` says that ``genes_in`` may be about the
     query's table.
     """
-    labels = [label] if isinstance(label, str) else [*label]
-    columns = labels if batch is None else [*labels, batch]
+    columns = [*labels] if batch is None else [*labels, batch]
     paths = [Path(file) for file in files]
     names = names_of_files(paths)
     with contextlib.ExitStack() as stack:
@@ -103,8 +103,7 @@ def names_of_files(paths: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     names = [str(path) for path in paths]
-    if len(set(names)) < len(names):
-        repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated := duplicates(names):
         raise DataError(f"{some(repeated)} is named twice: name each file once")
     return names
 
@@ -154,7 +153,7 @@ def labels_of_files(
     """The labels of the samples of each file, by its name."""
     sets: dict[str, Sequence[object]] = {}
     for path, name in zip(paths, names_of_files(paths), strict=True):
-        with open_expression(path, label=column, **reading) as opened:
+        with open_file(path, label=column, **reading) as opened:
             sets[name] = text_column(annotations_of(opened), column, str(path)).tolist()
     return sets
 

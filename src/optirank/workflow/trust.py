@@ -141,8 +141,8 @@ class Trust:
             lacking = [LACKING.format(self.missing)] if self.missing > MOST else []
             return [*([UNLIKELY] if is_alarm(None, self.likeness) else []), *lacking]
         return [
-            f"{UNLIKELY}. In genes outside the panel the labels differ hardly as in "
-            f"the training data (agreement {self.agreement:.2f})"
+            f"{UNLIKELY}. Genes outside the panel do not confirm the labels "
+            f"(agreement {self.agreement:.2f})"
         ]
 
     def notes(self) -> list[str]:
@@ -166,17 +166,17 @@ class Trust:
         """Why there is no agreement, and what follows."""
         if self.compared is None:
             return (
-                "the model stores none that tell its classes (its training data had "
-                "few genes outside the panel that do)"
+                "the model stores none, because its training data had too few genes "
+                "outside the panel that differ between the classes"
             )
         if self.compared.n_genes < FEWEST_GENES:
             return (
                 f"the query has {self.compared.n_genes} of those that the model "
-                f"stores, and it takes {FEWEST_GENES}, or a clear agreement of fewer"
+                f"stores; a check takes {FEWEST_GENES}, or fewer that agree clearly"
             )
         return (
-            f"it takes two labels of at least {FEWEST_SAMPLES} samples each, of the "
-            f"{counted(self.n_samples, 'sample', 'samples')} here"
+            f"a check takes two labels with at least {FEWEST_SAMPLES} samples each; "
+            f"the query has {counted(self.n_samples, 'sample', 'samples')}"
         )
 
     @property

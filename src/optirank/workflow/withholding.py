@@ -86,7 +86,8 @@ def withhold(
     elif confidence.ndim == 2 and not gives_all:
         decision.threshold = SURE
         decision.threshold_reason = (
-            "labels of a tree are more probable than all others together"
+            "a label of the tree is given where it is more probable than all others "
+            "together"
         )
     if decision.threshold is not None:
         _withhold_unsure(decision, confidence, decision.threshold)
@@ -164,7 +165,10 @@ def _withhold_unsure(
         what = f"{below.sum()} of {len(below)} labels ({share}) are withheld"
     if by_level:
         coarse = ~below & (confidence[:, -1] < threshold)
-        what += f", {coarse.sum()} ({percent(coarse.mean())}) are coarser than a class"
+        if coarse.any():
+            verb = "is" if coarse.sum() == 1 else "are"
+            share = percent(coarse.mean())
+            what += f", {coarse.sum()} ({share}) {verb} coarser than a class"
     decision.notes.append(f"{what}: {decision.threshold_reason}")
 
 

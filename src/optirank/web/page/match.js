@@ -104,7 +104,8 @@ export function matchNotes(match) {
     .map(([what, spelled]) => `${counted(spelled.size, "gene is", "genes are")} ${what}: ${spellings(spelled)}`);
   const missing = lackingGenes(match);
   if (missing.length) {
-    notes.push(`${missing.length} of ${match.genes.length} genes are missing: ${some(missing)}`);
+    const verb = missing.length === 1 ? "is" : "are";
+    notes.push(`${missing.length} of ${match.genes.length} genes ${verb} missing: ${some(missing)}`);
   }
   if (match.otherColumn) {
     const [column, found] = match.otherColumn;

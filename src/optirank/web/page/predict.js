@@ -105,10 +105,12 @@ export function labelValues(source, values, further, model, bound, readerNotes, 
   const shares = valueShares(values, nSamples, nGenes, blockRows);
   const missing = lackingGenes(bound.match);
   const notes = [...readerNotes, ...boundNotes(bound), ...rawNotes(source, missing)];
-  if (checked.inverted) notes.push(words.trust.inverted);
+  const isScaled = standardised(values, nSamples, nGenes);
+  if (checked.inverted && !isScaled) notes.push(words.trust.inverted);
   notes.push(...query.trust.notes);
   notes.push(...valueNotes(shares, model.values, words));
-  if (standardised(values, nSamples, nGenes)) notes.push(words.standardised);
+  if (isScaled) notes.push(words.standardised);
+  if (isScaled && source.rawGenes?.length) notes.push("raw may have the values before: use_raw=True reads it");
   if (query.trust.adaptHelps) notes.push(words.adapt);
   notes.push(...decision.notes);
   if (bound.panel.calibration === null) notes.push(words.not_calibrated);

@@ -41,7 +41,7 @@ function alarmsOf({ alarmed, agreement, likeness, missing }, words) {
     ];
   }
   return [
-    `${words.unlikely}. In genes outside the panel the labels differ hardly as in the training data ` +
+    `${words.unlikely}. Genes outside the panel do not confirm the labels ` +
       `(agreement ${fixed(agreement, 2)})`,
   ];
 }
@@ -65,19 +65,19 @@ function notesOf(trust, words) {
 function unchecked({ compared, nSamples }, words) {
   if (compared === null) {
     return (
-      "the model stores none that tell its classes (its training data had few genes outside the " +
-      "panel that do)"
+      "the model stores none, because its training data had too few genes outside the panel that " +
+      "differ between the classes"
     );
   }
   if (compared.nGenes < words.fewest_genes) {
     return (
-      `the query has ${compared.nGenes} of those that the model stores, and it takes ` +
-      `${words.fewest_genes}, or a clear agreement of fewer`
+      `the query has ${compared.nGenes} of those that the model stores; a check takes ` +
+      `${words.fewest_genes}, or fewer that agree clearly`
     );
   }
   return (
-    `it takes two labels of at least ${words.fewest_samples} samples each, of the ` +
-    `${counted(nSamples, "sample", "samples")} here`
+    `a check takes two labels with at least ${words.fewest_samples} samples each; the query has ` +
+    `${counted(nSamples, "sample", "samples")}`
   );
 }
 

@@ -27,7 +27,7 @@ export function withhold(query, bound, options, words) {
   const target = setThreshold(decision, confidence, byLevel, bound, options, words);
   if (byLevel && decision.threshold === null && options.targetError !== 1) {
     decision.threshold = words.sure;
-    decision.thresholdReason = "labels of a tree are more probable than all others together";
+    decision.thresholdReason = "a label of the tree is given where it is more probable than all others together";
   }
   if (decision.threshold !== null) withholdUnsure(decision, confidence, byLevel);
   if (target !== null) withholdUntrusted(decision, target, query);
@@ -157,7 +157,7 @@ function withholdUnsure(decision, confidence, byLevel) {
   const n = confidence.length;
   let what = "no label is withheld";
   if (below) what = `${below} of ${n} labels (${percent(below / n)}) are withheld`;
-  if (byLevel) what += `, ${coarse} (${percent(coarse / n)}) are coarser than a class`;
+  if (coarse) what += `, ${coarse} (${percent(coarse / n)}) ${coarse === 1 ? "is" : "are"} coarser than a class`;
   decision.notes.push(`${what}: ${decision.thresholdReason}`);
 }
 
