@@ -139,7 +139,7 @@ def train(
         held-out sample, ``curve`` the accuracy by size, ``performance`` the tables.
         ``adata`` is not changed.
     """
-    _check_report(report)
+    check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
         adata,
         label,
@@ -204,12 +204,6 @@ def _call(function: str, **options: object) -> str:
 def _short(given: object) -> object:
     """A file by its name, so that a card names no folder; else the value."""
     return Path(given).name if isinstance(given, str | os.PathLike) else given
-
-
-def _check_report(report: File | None) -> None:
-    """Raise, before any work, where a page cannot be written."""
-    if report is not None:
-        check_report()
 
 
 def _teller(verbose: bool) -> Callable[[str], None]:
@@ -347,7 +341,7 @@ def annotate(
         ``agreement_by_label``, the ``likeness`` to the training data (a share of that
         of held-out samples), and the ``notes``.
     """
-    _check_report(report)
+    check_report(report)
     options = PredictOptions(
         clusters=clusters,
         adapt=adapt,
@@ -515,7 +509,7 @@ def design(
         ``genes`` is the table of the panel, ``model`` labels the assay; ``conditions``,
         ``classes`` and ``confusions`` say how it will do. ``adata`` is not changed.
     """
-    _check_report(report)
+    check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
         adata,
         label,
@@ -610,7 +604,7 @@ def evaluate(
     ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
     ``withholding``. ``adata`` is not changed.
     """
-    _check_report(report)
+    check_report(report)
     options = PredictOptions(
         adapt=adapt,
         strict=strict,

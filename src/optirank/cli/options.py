@@ -464,6 +464,7 @@ def genes_asked(given: Mapping[str, Any]) -> dict[str, Any]:
     values["label"] = listed(given["label"])
     for name in ("include", "exclude", "gene_list"):
         if given.get(name):
-            items = given[name] if isinstance(given[name], list) else [given[name]]
+            value = given[name]
+            items = value if isinstance(value, list | tuple) else [value]
             values[name] = gene_names_in([str(item) for item in items])
     return values

@@ -51,7 +51,7 @@ def outputs(
     if report is not None:
         from optirank.report.pages import check_report
 
-        check_report()
+        check_report(report)
     elif given.get("dated"):
         raise ValueError("--dated is about the report: name one (--report PAGE.html)")
     first = next(iter(named.values()))

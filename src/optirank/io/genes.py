@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,14 +150,13 @@ def match_genes(
             columns[position] = candidates[0]
             if names[candidates[0]] != gene:
                 spelled[gene] = names[candidates[0]]
-    match = GeneMatch(tuple(genes), columns, spelled, ambiguous)
-    best = int(match.present.sum())
-    for kind, others in (other_names or {}).items():
-        n_found = len(as_written.intersection(others))
-        if n_found > best:
-            best = n_found
-            match = replace(match, other_column=(kind, n_found))
-    return match
+    shared = {
+        kind: len(as_written.intersection(others))
+        for kind, others in (other_names or {}).items()
+    }
+    best = max(shared.items(), key=lambda entry: entry[1], default=("", 0))
+    other_column = best if best[1] > (columns >= 0).sum() else None
+    return GeneMatch(tuple(genes), columns, spelled, ambiguous, other_column)
 
 
 def check_case(match: GeneMatch) -> None:

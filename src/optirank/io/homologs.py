@@ -148,7 +148,8 @@ def _by_ensembl(given: list[str], panel: Sequence[str]) -> tuple[list[str], list
     if ids_given == are_ensembl_ids(panel):
         return given, []
     names = symbols_of(given) if ids_given else ensembl_ids_of(given)
-    shared = _n_shared([*panel, *_without_versions(panel)], names)
+    without_versions = [ensembl_id(name) or name for name in panel]
+    shared = _n_shared([*panel, *without_versions], names)
     if ids_given:  # mouse ids for a human model, or human ids for a mouse model
         shared = max(shared, _n_shared(panel, _other_species(names)))
     if not _finds_more(shared, _n_shared(panel, given), len(panel)):
@@ -160,10 +161,6 @@ def _by_ensembl(given: list[str], panel: Sequence[str]) -> tuple[list[str], list
         "shipped table of human and mouse genes"
     )
     return names, [note]
-
-
-def _without_versions(names: Iterable[str]) -> list[str]:
-    return [ensembl_id(name) or name for name in names]
 
 
 def _n_shared(panel: Iterable[str], names: Iterable[object]) -> int:

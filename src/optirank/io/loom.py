@@ -98,9 +98,8 @@ def _attributes(
             f"{path}: {group.name} has none of {some(name_keys)}: there are "
             f"{some(columns)}; rename the attribute that holds the names"
         )
-    texts = [_text(name) for name in columns[named_by]]
+    texts = [
+        name.decode("utf-8") if isinstance(name, bytes) else str(name)
+        for name in columns[named_by]
+    ]
     return pd.DataFrame(columns, index=pd.Index(texts, dtype=str))
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

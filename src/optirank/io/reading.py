@@ -331,7 +331,8 @@ def write_table(data: AnnData, path: str | Path) -> Path:
     import pandas as pd
 
     values = as_dense(data.X)
-    if _are_whole(values):
+    is_exact = values.size and np.abs(values).max() < _EXACT
+    if is_exact and (values == np.rint(values)).all():
         values = values.astype(np.int64)  # 3, not 3.0
     frame = pd.DataFrame(values, index=data.obs_names, columns=data.var_names)
     frame = pd.concat([annotations_of(data), frame], axis=1)
@@ -339,9 +340,3 @@ def write_table(data: AnnData, path: str | Path) -> Path:
     with replacing(path) as temporary:
         frame.to_csv(temporary, index_label="sample", compression=packed)
     return Path(path)
-
-
-def _are_whole(values: np.ndarray) -> bool:
-    if not values.size or np.abs(values).max() >= _EXACT:
-        return False
-    return bool((values == np.rint(values)).all())

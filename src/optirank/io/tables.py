@@ -43,17 +43,7 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
 
     table = open_table(path)
     in_rows = _orientation(table, options.genes_in) == "rows"
-    described = [*options.annotations]
-    if options.label and options.genes_in == "columns" and options.samples is None:
-        described.append(options.label)
-    if options.gene_column:
-        described.append(options.gene_column)
-    _check_described(described, table)
-    if options.gene_column and not in_rows:
-        raise DataError(
-            f"{path}: the gene column {options.gene_column!r} is for tables with genes "
-            "in rows"
-        )
+    described = _described_columns(table, options, in_rows=in_rows)
     about_genes = _about_genes(table, described) if in_rows else []
     named = {*described, *about_genes}
     beside = [k for k, name in enumerate(table.header) if k and name in named]
@@ -65,10 +55,10 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
             f"{path} holds no numbers: it has {len(frame)} lines, {len(inside)} columns"
         )
     inside_names = np.array([table.header[k] for k in inside], dtype=object)
-    further: list[str] = []
     if in_rows:
         lines, further = _names_of_lines(table, frame, beside, options)
         genes, notes = plain_gene_names(lines)
+        notes += further
         samples = inside_names
         annotations = {
             name: values
@@ -80,7 +70,6 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
         samples = frame[0].to_numpy(dtype=object)
         annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
     obs = pd.DataFrame(annotations, index=pd.Index(samples, dtype=object))
-    notes += further
     if about_genes:
         notes.append(f"columns that are no samples are left out: {some(about_genes)}")
     if options.invert:
@@ -135,21 +124,21 @@ def _names_of_lines(
     """Names of the genes in rows, and which column has them where it is not the first:
     the one that is asked for, else that with most of the genes that are known.
     """
+    notes = []
     if options.gene_column:
         column = table.header.index(options.gene_column, 1)
-        names, notes = stripped(frame[column]), []
     else:
         known = set(options.known_genes)
         column = max(
-            (0, *beside) if known else (0,),
+            (0, *beside),
             key=lambda k: (len(known.intersection(stripped(frame[k]))), -k),
         )
-        names, notes = stripped(frame[column]), []
         if column:
-            notes = [
+            notes.append(
                 f"genes are named by the column {table.header[column]!r}, which has "
                 "more of the model's genes than the first"
-            ]
+            )
+    names = stripped(frame[column])
     refuse_transcripts(names, table.layout, table.path)
     return names, notes
 
@@ -292,10 +281,17 @@ def _orientation(table: Table, genes_in: str | None) -> str:
     return genes_in
 
 
-def _check_described(described: Sequence[str], table: Table) -> None:
-    """Refuse names of columns that are not there, or there twice."""
-    if not described:
-        return
+def _described_columns(
+    table: Table, options: ReadOptions, *, in_rows: bool
+) -> list[str]:
+    """The columns that hold no expression, as the user says; those that are not there,
+    or there twice, are refused.
+    """
+    described = [*options.annotations]
+    if options.label and options.genes_in == "columns" and options.samples is None:
+        described.append(options.label)
+    if options.gene_column:
+        described.append(options.gene_column)
     path = table.path
     columns = table.header[1:]
     absent = [name for name in described if name not in columns]
@@ -307,6 +303,12 @@ def _check_described(described: Sequence[str], table: Table) -> None:
             f"{path} has no column {some(absent)}: there are {some(columns, 20)}{hint}"
         )
     _refuse_repeated([name for name in duplicates(columns) if name in described], path)
+    if options.gene_column and not in_rows:
+        raise DataError(
+            f"{path}: the gene column {options.gene_column!r} is for tables with genes "
+            "in rows"
+        )
+    return described
 
 
 def _refuse_repeated(repeated: list[str], path: Path) -> None:

@@ -39,10 +39,13 @@ _VIEWS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
 }
 
 
-def check_report() -> None:
-    """Raise, before any work, where what a page needs is not installed."""
-    need("jinja2", "report", "the report")
-    need("matplotlib", "report", "the report")
+def check_report(path: str | os.PathLike[str] | None) -> None:
+    """Raise, before any work, where a page is asked for and what it needs is not
+    installed.
+    """
+    if path is not None:
+        need("jinja2", "report", "the report")
+        need("matplotlib", "report", "the report")
 
 
 def write_report(
@@ -63,7 +66,7 @@ def write_report(
         types.
     """
     path = Path(path)
-    check_report()
+    check_report(path)
     check_outputs({"the report": path}, (), force=True)
     write_text(path, page(result, dated=dated, spell=spell))
     return path

@@ -12,11 +12,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optirank.workflow import METHODS
 
-Homologs = Mapping[str, str] | str | os.PathLike[str] | None
+if TYPE_CHECKING:
+    from optirank.io.homologs import Homologs
+
 ONTOLOGY = "ontology"  # in place of a file, a tree of the Cell Ontology
 
 # What is said of learning from a query, and what it means
