@@ -199,6 +199,16 @@ def test_a_sample_whose_finest_label_is_sure_has_no_note_on_coarse_labels(model,
     assert note.startswith("no label is withheld: a label of the tree is given where")
 
 
+def test_one_label_is_withheld_and_two_are(flat, sets):
+    lowest = np.sort(label_profiles(sets[1], flat).confidence)[:3]
+    for n, verb in ((1, "is"), (2, "are")):
+        asked = PredictOptions(threshold=float(lowest[n - 1 : n + 1].mean()))
+        notes = label_profiles(sets[1], flat, asked).notes
+        start = f"{n} of {sets[1].n_obs} labels ("
+        (note,) = [note for note in notes if note.startswith(start)]
+        assert f"%) {verb} withheld: asked for" in note
+
+
 def test_the_page_of_an_evaluation_says_that_coarse_labels_count_as_withheld(
     model, sets, tmp_path
 ):

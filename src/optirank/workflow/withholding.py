@@ -162,7 +162,8 @@ def _withhold_unsure(
     what = "no label is withheld"
     if below.any():
         share = percent(below.mean())
-        what = f"{below.sum()} of {len(below)} labels ({share}) are withheld"
+        verb = "is" if below.sum() == 1 else "are"
+        what = f"{below.sum()} of {len(below)} labels ({share}) {verb} withheld"
     if by_level:
         coarse = ~below & (confidence[:, -1] < threshold)
         if coarse.any():

@@ -156,8 +156,9 @@ function withholdUnsure(decision, confidence, byLevel) {
   });
   const n = confidence.length;
   let what = "no label is withheld";
-  if (below) what = `${below} of ${n} labels (${percent(below / n)}) are withheld`;
-  if (coarse) what += `, ${coarse} (${percent(coarse / n)}) ${coarse === 1 ? "is" : "are"} coarser than a class`;
+  const verb = (count) => (count === 1 ? "is" : "are");
+  if (below) what = `${below} of ${n} labels (${percent(below / n)}) ${verb(below)} withheld`;
+  if (coarse) what += `, ${coarse} (${percent(coarse / n)}) ${verb(coarse)} coarser than a class`;
   decision.notes.push(`${what}: ${decision.thresholdReason}`);
 }
 
