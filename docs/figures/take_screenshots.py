@@ -86,10 +86,17 @@ def photograph(page: Path, out: Path, height: int) -> None:
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     options += ["--virtual-time-budget=3000"]  # so that figures are drawn
     options += [f"--window-size={WIDTH},{TALL}", f"--screenshot={out}", page.as_uri()]
-    subprocess.run([browser, *options], check=True, capture_output=True)
-    picture = Image.open(out).convert("RGB")
-    blank = Image.new("RGB", picture.size, picture.getpixel((0, picture.height - 1)))
-    left, top, right, bottom = ImageChops.difference(picture, blank).getbbox()
+    for _ in range(5):  # now and then Chromium draws nothing
+        subprocess.run([browser, *options], check=True, capture_output=True)
+        picture = Image.open(out).convert("RGB")
+        ground = picture.getpixel((0, picture.height - 1))
+        blank = Image.new("RGB", picture.size, ground)
+        drawn = ImageChops.difference(picture, blank).getbbox()
+        if drawn is not None:
+            break
+    else:
+        sys.exit(f"{page.name}: Chromium drew nothing")
+    left, top, right, bottom = drawn
     box = (
         max(left - MARGIN, 0),
         max(top - MARGIN, 0),
