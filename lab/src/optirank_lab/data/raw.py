@@ -160,7 +160,8 @@ def _unscaled(path: Path) -> AnnData:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         adata = anndata.read_h5ad(path)
-    return made(adata.raw.X, adata.raw.var_names, adata.obs, path.name)
+    raw = adata.raw
+    return made(raw.X, raw.var_names, annotations_of(adata), path.name)
 
 
 def _profiles(matrix: rdata.RMatrix, genes_in: str, source: str) -> AnnData:
