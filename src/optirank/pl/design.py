@@ -85,7 +85,7 @@ def draw_dots(ax: Place, genes: pd.DataFrame, classes: list[str]) -> Axes:
     genes = genes.assign(place=places).sort_values(["place", "rank"])
     shares = genes[[f"share_{name}" for name in classes]].to_numpy(dtype=float)
     means = genes[[f"mean_{name}" for name in classes]].to_numpy(dtype=float)
-    means /= np.where(shares > 0, shares, 1.0)
+    means = means / np.where(shares > 0, shares, 1.0)
     highest = means.max(axis=1, keepdims=True)
     colours = means / np.where(highest > 0, highest, 1.0)
     n_genes, n_classes = shares.shape
