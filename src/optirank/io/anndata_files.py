@@ -74,7 +74,14 @@ def _profiles_of(root: Any, path: Path, options: ReadOptions) -> AnnData:
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
     stored = StoredAnnData(group, path)
-    element, part, notes = choose_matrix(stored, path, options)
+    element, part, notes = choose_matrix(
+        stored,
+        path,
+        layer=options.layer,
+        use_raw=options.use_raw,
+        gene_column=options.gene_column,
+        known_genes=options.known_genes,
+    )
     notes += absent_notes(element)
     beside = {}
     if stored.raw is not None and part is stored:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from optirank._util.names import some
 from optirank.io.data import DataError
-from optirank.io.options import ReadOptions
 
 _ENOUGH = 0.9  # share of the known genes above which X is used as it is
 
@@ -28,27 +27,31 @@ def choose_table(tables: Any, name: str | None, source: object, what: str) -> st
 
 
 def choose_matrix(
-    adata: Any, source: object, options: ReadOptions
+    adata: Any,
+    source: object,
+    *,
+    layer: str | None,
+    use_raw: bool,
+    gene_column: str | None,
+    known_genes: Sequence[str],
 ) -> tuple[Any, Any, list[str]]:
     """The matrix to read, what has its genes (the AnnData, or its raw), and notes.
 
     ``adata`` is an AnnData, or has its X, layers, raw and var_names.
     """
     raw = adata.raw
-    if options.use_raw and options.layer is not None:
-        raise DataError(
-            f"{source}: use_raw=True and layer={options.layer!r}: give one of them"
-        )
-    if options.use_raw:
+    if use_raw and layer is not None:
+        raise DataError(f"{source}: use_raw=True and layer={layer!r}: give one of them")
+    if use_raw:
         if raw is None:
             raise DataError(
                 f"{source} has no raw (use_raw=True): use X (use_raw=False) or a layer"
             )
         return raw.X, raw, []
-    if options.layer is not None:
-        return layer_of(adata.layers, options.layer, source), adata, []
-    if raw is not None and options.gene_column is None:
-        note = raw_note(options.known_genes, adata.var_names, raw.var_names)
+    if layer is not None:
+        return layer_of(adata.layers, layer, source), adata, []
+    if raw is not None and gene_column is None:
+        note = raw_note(known_genes, adata.var_names, raw.var_names)
         if note is not None:
             return raw.X, raw, [note]
     if adata.X is None:

@@ -28,7 +28,6 @@ from optirank.io.data import (
 )
 from optirank.io.features import with_named_genes
 from optirank.io.homologs import in_names_of
-from optirank.io.options import ReadOptions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,13 +114,31 @@ def profiles_of(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
             f"DataFrame, not a {type(data).__name__}: {remedy}"
         )
-    options = ReadOptions(
+    matrix, part, notes = choose_matrix(
+        adata,
+        "adata",
         layer=layer,
         use_raw=use_raw,
         gene_column=gene_column,
-        known_genes=tuple(known_genes),
+        known_genes=known_genes,
     )
-    return _profiles_of_anndata(adata, options)
+    if is_dask(matrix) and np.isnan(matrix.shape).any():
+        raise ValueError(
+            "its dask array does not know its number of samples: call "
+            "compute_chunk_sizes() on it first"
+        )
+    beside = {}
+    if adata.raw is not None and part is adata:
+        beside["raw_genes"] = adata.raw.var_names.to_numpy(dtype=object)
+    profiles = make_profiles(
+        matrix,
+        _frame_in_memory(adata.obs),
+        _frame_in_memory(part.var),
+        "adata" if part is adata else "adata.raw",
+        notes=notes,
+        **beside,
+    )
+    return with_named_genes(profiles, gene_column)
 
 
 def labelled_profiles(
@@ -172,27 +189,6 @@ def _with_labels(adata: AnnData, labels: Any) -> AnnData:
             f"{len(values)} labels for {len(names)} samples: give one label per sample"
         )
     return with_annotations(adata, **{_LABELS: values})
-
-
-def _profiles_of_anndata(adata: Any, options: ReadOptions) -> AnnData:
-    matrix, part, notes = choose_matrix(adata, "adata", options)
-    if is_dask(matrix) and np.isnan(matrix.shape).any():
-        raise ValueError(
-            "its dask array does not know its number of samples: call "
-            "compute_chunk_sizes() on it first"
-        )
-    beside = {}
-    if adata.raw is not None and part is adata:
-        beside["raw_genes"] = adata.raw.var_names.to_numpy(dtype=object)
-    profiles = make_profiles(
-        matrix,
-        _frame_in_memory(adata.obs),
-        _frame_in_memory(part.var),
-        "adata" if part is adata else "adata.raw",
-        notes=notes,
-        **beside,
-    )
-    return with_named_genes(profiles, options.gene_column)
 
 
 def _frame_in_memory(frame: Any) -> pd.DataFrame:
