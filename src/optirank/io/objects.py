@@ -26,7 +26,7 @@ from optirank.io.data import (
     used_names,
     with_annotations,
 )
-from optirank.io.features import with_named_genes
+from optirank.io.genes import with_named_genes
 from optirank.io.homologs import in_names_of
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from optirank.io.data import (
     used_features,
     used_names,
 )
-from optirank.io.features import with_named_genes
 from optirank.io.formats import Format
+from optirank.io.genes import with_named_genes
 from optirank.io.loom import LOOM
 from optirank.io.options import ReadOptions
 from optirank.io.runs import signature

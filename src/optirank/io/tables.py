@@ -13,8 +13,8 @@ from optirank._util.names import some
 from optirank._util.scales import inverted
 from optirank.io import table_checks
 from optirank.io.data import DataError, duplicates, make_profiles
-from optirank.io.features import plain_gene_names, stripped
 from optirank.io.formats import Format
+from optirank.io.genes import plain_gene_names, stripped
 from optirank.io.table_files import Table, open_table
 from optirank.io.table_layouts import describes_genes, refuse_transcripts
 
