@@ -14,8 +14,13 @@ import pandas as pd
 from optirank._util.names import some
 from optirank.io.choice import layer_of
 from optirank.io.data import DataError, make_profiles
-from optirank.io.formats import Format, check_matrix, check_sizes, open_hdf5
-from optirank.io.options import ReadOptions
+from optirank.io.formats import (
+    Format,
+    ReadOptions,
+    check_matrix,
+    check_sizes,
+    open_hdf5,
+)
 
 if TYPE_CHECKING:
     from anndata import AnnData

@@ -21,7 +21,6 @@ from optirank._util.arrays import as_dense
 from optirank._util.files import path_problem, replacing
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
-from optirank.io.anndata_files import H5AD, ZARR
 from optirank.io.blocks import columns_of, read_features
 from optirank.io.data import (
     DataError,
@@ -37,10 +36,9 @@ from optirank.io.data import (
     used_features,
     used_names,
 )
-from optirank.io.formats import Format
+from optirank.io.formats import H5AD, ZARR, Format, ReadOptions
 from optirank.io.genes import with_named_genes
 from optirank.io.loom import LOOM
-from optirank.io.options import ReadOptions
 from optirank.io.runs import signature
 from optirank.io.tables import PARQUET, TABLE
 from optirank.io.tenx import TENX_FOLDER, TENX_H5

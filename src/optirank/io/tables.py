@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
 
-    from optirank.io.options import ReadOptions
+    from optirank.io.formats import ReadOptions
 
 # How files with a table end, in lower case; also before .gz
 SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".gct", ".sf", ".results")

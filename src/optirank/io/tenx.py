@@ -14,9 +14,8 @@ from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
 from optirank.io.data import DataError, make_profiles, readable
-from optirank.io.formats import Format, check_sizes, open_hdf5, open_sparse
+from optirank.io.formats import Format, ReadOptions, check_sizes, open_hdf5, open_sparse
 from optirank.io.genes import GENE_EXPRESSION
-from optirank.io.options import ReadOptions
 from optirank.io.table_files import open_text
 
 if TYPE_CHECKING:
