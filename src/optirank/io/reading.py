@@ -38,10 +38,9 @@ from optirank.io.data import (
 )
 from optirank.io.formats import H5AD, ZARR, Format, ReadOptions
 from optirank.io.genes import with_named_genes
-from optirank.io.loom import LOOM
 from optirank.io.runs import signature
 from optirank.io.tables import PARQUET, TABLE
-from optirank.io.tenx import TENX_FOLDER, TENX_H5
+from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
 
 if TYPE_CHECKING:
     from anndata import AnnData
