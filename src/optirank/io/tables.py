@@ -15,8 +15,12 @@ from optirank.io import table_checks
 from optirank.io.data import DataError, duplicates, make_profiles
 from optirank.io.formats import Format
 from optirank.io.genes import plain_gene_names, stripped
-from optirank.io.table_files import Table, open_table
-from optirank.io.table_layouts import describes_genes, refuse_transcripts
+from optirank.io.table_files import (
+    Table,
+    describes_genes,
+    open_table,
+    refuse_transcripts,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +41,7 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     are the columns that describe samples. With ``genes_in="rows"`` a line is a gene and
     ``annotations`` are columns that describe genes; they are left out, save
     ``gene_column``, which then names the genes. A format that says where its genes are
-    needs no ``genes_in``, see `optirank.io.table_layouts`.
+    needs no ``genes_in``, see `optirank.io.table_files`.
     """
     import pandas as pd
 
