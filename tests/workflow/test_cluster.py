@@ -30,7 +30,6 @@ from example_model import (
 )
 from optirank._util.passes import PerSample
 from optirank.io import cluster as engine_module
-from optirank.io.blocks import columns_of, read_blocks
 from optirank.io.cluster import (
     Cluster,
     ClusterError,
@@ -41,7 +40,7 @@ from optirank.io.cluster import (
 )
 from optirank.io.data import DataError, matrix_of
 from optirank.io.objects import join, profiles_of
-from optirank.io.passes import run_pass
+from optirank.io.passes import columns_of, read_blocks, run_pass
 from optirank.io.reading import (
     open_file,
     read_expression,

@@ -25,9 +25,8 @@ import numpy as np
 
 import optirank
 from optirank._util.names import counted
-from optirank.io.blocks import Columns, streams
 from optirank.io.data import DataError, about, matrix_of
-from optirank.io.passes import Fold, Group, Piece
+from optirank.io.passes import Columns, Fold, Group, Piece, streams
 from optirank.io.reading import Store
 from optirank.io.runs import ChangedFileError, Parts, check_unchanged
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.io.blocks import is_dask, unique_genes
 from optirank.io.choice import choose_matrix, choose_table
 from optirank.io.data import (
     DataError,
@@ -28,6 +27,7 @@ from optirank.io.data import (
 )
 from optirank.io.genes import with_named_genes
 from optirank.io.homologs import in_names_of
+from optirank.io.passes import is_dask, unique_genes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -21,7 +21,6 @@ from optirank._util.arrays import as_dense
 from optirank._util.files import path_problem, replacing
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
-from optirank.io.blocks import columns_of, read_features
 from optirank.io.data import (
     DataError,
     about,
@@ -38,6 +37,7 @@ from optirank.io.data import (
 )
 from optirank.io.formats import H5AD, ZARR, Format, ReadOptions
 from optirank.io.genes import with_named_genes
+from optirank.io.passes import columns_of, read_features
 from optirank.io.runs import signature
 from optirank.io.tables import PARQUET, TABLE
 from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
