@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank.io.choice import choose_matrix, choose_table
 from optirank.io.data import DataError, make_profiles, readable
+from optirank.io.objects import choose_matrix, choose_table
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -14,7 +14,6 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
-from optirank.io.choice import layer_of
 from optirank.io.data import DataError, make_profiles, readable
 from optirank.io.formats import (
     Format,
@@ -25,6 +24,7 @@ from optirank.io.formats import (
     open_sparse,
 )
 from optirank.io.genes import GENE_EXPRESSION
+from optirank.io.objects import layer_of
 from optirank.io.table_files import open_text
 
 if TYPE_CHECKING:
