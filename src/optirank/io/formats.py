@@ -1,4 +1,9 @@
-"""The options of reading a file of expression profiles."""
+"""What a file format is, the options of reading, and the files of AnnData: .h5ad and
+.zarr, and the tables of MuData (.h5mu) and SpatialData (.zarr).
+
+Sizes that are said to be larger than what is stored, parts that do not fit together and
+chunks that are not there are found before anything is read.
+"""
 
 from __future__ import annotations
 

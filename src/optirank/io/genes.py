@@ -1,4 +1,11 @@
-"""Which features of data are genes, and what these are called."""
+"""Names of genes: which features of data are genes, and where those of a model are.
+
+A name is looked for as it is written. Names that are not there are looked for without
+the version of an Ensembl identifier (``ENSG00000141510.12``), then without regard to
+case. Whatever was found in another spelling is listed. Nothing is guessed: a gene that
+several columns could stand for, be it a symbol that is there twice or two spellings of
+it, counts as missing and is listed.
+"""
 
 from __future__ import annotations
 

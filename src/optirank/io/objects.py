@@ -1,4 +1,9 @@
-"""Which matrix of an AnnData is read: of which table, of a layer, or of raw."""
+"""Profiles of objects in memory or lazy: AnnData, SpatialData, MuData, data frames;
+which matrix of them is read; and several data sets that are used as one, over the genes
+that all of them have.
+
+Packages are recognised by the attributes of their objects and never imported.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
-"""Blocks of samples with chosen genes: the one way to the values of an AnnData,
-wherever they are: in memory, in a store, or lazy.
+"""Blocks of samples with chosen genes, and passes over them: the one way to the values
+of an AnnData, wherever they are: in memory, in a store, or lazy.
+
+In a pass, groups of blocks are folded (`optirank._util.passes`), here or on a cluster,
+and merged in the order of the samples. Blocks and groups are the same ones whatever
+folds them, so results are the same to the last bit.
 """
 
 from __future__ import annotations

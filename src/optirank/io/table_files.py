@@ -1,4 +1,5 @@
-"""Where the table is in a text file, and what its columns are.
+"""Files that hold a table, text (CSV, TSV, plain or gzipped) or Parquet: where the
+table is in the file, and what its columns are. Only the columns asked for are parsed.
 
 The rules, in this order; "names" are those of the lines:
 

@@ -1,5 +1,5 @@
-"""What can be wrong with the values of a table: words, gaps, clinical
-columns, dates.
+"""Expression in tables: genes in rows or columns, annotations beside them, and what can
+be wrong with the values: words, gaps, clinical columns, dates.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank._util.scales import inverted, value_scale
-from optirank.io import table_checks
 from optirank.io.data import DataError, duplicates, make_profiles
-from optirank.io.formats import Format
+from optirank.io.formats import Format, ReadOptions
 from optirank.io.genes import plain_gene_names, stripped
 from optirank.io.table_files import (
     Table,
@@ -30,9 +29,6 @@ from optirank.io.table_files import (
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
-
-    from optirank.io.formats import ReadOptions
-    from optirank.io.table_files import Table
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -327,10 +323,8 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     if options.drop_missing:
         matrix.drop_missing()
     if not options.any_scale:
-        table_checks.warn_of_dates(matrix.genes, path)
-        table_checks.warn_of_probes(
-            matrix.genes, options.known_genes, path, table.layout.platform
-        )
+        warn_of_dates(matrix.genes, path)
+        warn_of_probes(matrix.genes, options.known_genes, path, table.layout.platform)
     var = pd.DataFrame(index=pd.Index(matrix.genes, dtype=object))
     yield make_profiles(matrix, obs, var, str(path), notes=notes)
 
@@ -438,7 +432,7 @@ class TableMatrix:
     def drop_missing(self) -> None:
         """Leave out the genes that have missing values."""
         values = self._parsed(np.arange(len(self.genes)))
-        kept = table_checks.complete_genes(values, self._table.path)
+        kept = complete_genes(values, self._table.path)
         self.genes = self.genes[kept]
         self._values = values[:, kept]
 
@@ -447,11 +441,11 @@ class TableMatrix:
         chosen = self._inside if self._in_rows else [self._inside[k] for k in columns]
         frame = table.read([0, *chosen])
         invert = self._options.invert
-        values = table_checks.numbers_of(frame, chosen, table, cycles=invert)
+        values = numbers_of(frame, chosen, table, cycles=invert)
         if self._in_rows:
             values = values[columns].T
         if not self._options.any_scale:
-            self._code = table_checks.missing_code(values)
+            self._code = missing_code(values)
         if self._code is not None:
             values = np.where(values == self._code, np.nan, values)
         return np.ascontiguousarray(inverted(values) if invert else values)
@@ -459,13 +453,11 @@ class TableMatrix:
     def _check(self, values: np.ndarray, genes: np.ndarray) -> None:
         path = self._table.path
         options = self._options
-        table_checks.refuse_missing(values, genes, self.samples, path, self._code)
+        refuse_missing(values, genes, self.samples, path, self._code)
         if not options.any_scale and values.size:
-            table_checks.refuse_clinical(
-                values, genes, options.known_genes, path, self._in_rows
-            )
+            refuse_clinical(values, genes, options.known_genes, path, self._in_rows)
             if not options.invert:
-                table_checks.warn_of_cycles(values, path)
+                warn_of_cycles(values, path)
 
 
 def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:

@@ -1,4 +1,6 @@
-"""Files of 10x: .h5 of version 2 or 3, and folders with matrix.mtx."""
+"""Files of 10x (.h5 of version 2 or 3, and folders with matrix.mtx), and .loom files: a
+matrix of genes by cells in HDF5, with attributes of both.
+"""
 
 from __future__ import annotations
 
