@@ -30,8 +30,7 @@ from optirank.model.archive import (
 from optirank.model.card import Card
 from optirank.model.catalogue import find_model
 from optirank.model.confidence import Calibration, ErrorControl
-from optirank.model.further import FurtherGenes
-from optirank.model.likeness import N_LEVELS, Likeness
+from optirank.model.likeness import N_LEVELS, FurtherGenes, Likeness
 from optirank.model.model import Model
 from optirank.model.tree import Terms, Tree
 from optirank.model.weights import References, SizedPanel

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from optirank._util.names import some
 from optirank.model.card import Card
 from optirank.model.explanation import explain, export_table, panel_table
-from optirank.model.further import FurtherGenes
+from optirank.model.likeness import FurtherGenes
 from optirank.model.predictor import Predictor, bind
 from optirank.model.tree import Terms, Tree
 from optirank.model.weights import References, SizedPanel

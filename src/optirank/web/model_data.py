@@ -18,9 +18,15 @@ from optirank.model import Model
 from optirank.model.archive import to_plain
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import model_digest
-from optirank.model.likeness import CHANCE, INVERTED, INVERTED_BELOW
+from optirank.model.likeness import (
+    CHANCE,
+    INVERTED,
+    INVERTED_BELOW,
+    MANY_ZEROS,
+    MORE_ZEROS,
+    SCALED,
+)
 from optirank.model.tree import SURE
-from optirank.model.values import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import (
     CLEAR,

@@ -26,9 +26,8 @@ from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
-from optirank.model.further import FurtherGenes
+from optirank.model.likeness import FurtherGenes, ValueCounter
 from optirank.model.tree import fit_tree_control
-from optirank.model.values import ValueCounter
 from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import RanksByLabel, further_genes
 from optirank.panel.sources import fold_matrix
