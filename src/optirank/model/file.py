@@ -31,9 +31,8 @@ from optirank.model.card import Card
 from optirank.model.catalogue import find_model
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import N_LEVELS, FurtherGenes, Likeness
-from optirank.model.model import Model
+from optirank.model.model import Model, References, SizedPanel
 from optirank.model.tree import Terms, Tree
-from optirank.model.weights import References, SizedPanel
 from optirank.ranks.relative import TIES
 
 SCHEMA = 1

@@ -26,8 +26,8 @@ from optirank.model.likeness import (
     MORE_ZEROS,
     SCALED,
 )
+from optirank.model.model import SizedPanel
 from optirank.model.tree import SURE
-from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import (
     CLEAR,
     FEWEST_GENES,

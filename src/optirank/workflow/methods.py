@@ -13,7 +13,7 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.workers import worker_count
 from optirank.model import Model
 from optirank.model.card import CurvePoint
-from optirank.model.weights import SizedPanel
+from optirank.model.model import SizedPanel
 from optirank.panel.elimination import is_learned, search_panels
 from optirank.panel.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.ranks.relative import weighted_ranks

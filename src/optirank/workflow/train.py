@@ -27,8 +27,8 @@ from optirank.model import Model, fit_calibration, fit_error_control, fit_likene
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
 from optirank.model.likeness import FurtherGenes, ValueCounter
+from optirank.model.model import SizedPanel
 from optirank.model.tree import fit_tree_control
-from optirank.model.weights import SizedPanel
 from optirank.panel.agreement import RanksByLabel, further_genes
 from optirank.panel.sources import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
