@@ -16,9 +16,8 @@ from optirank._util.files import check_outputs, write_text
 from optirank._util.metrics import ends_in_percent, percent
 from optirank._util.names import counted
 from optirank.io.data import need
-from optirank.report.design import design_view
 from optirank.report.labels import labels_view, sample_view
-from optirank.report.truth import evaluation_view, training_view
+from optirank.report.truth import design_view, evaluation_view, training_view
 from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.design import DesignResult
 from optirank.workflow.evaluate import Evaluation
