@@ -175,7 +175,7 @@ def test_the_drawing_has_every_room_and_no_circle():
         "import optirank.workflow.train",
         "def late():\n    from optirank.cli import main",
         "from optirank import save",
-        "import importlib\nimportlib.import_module('optirank.report.pages')",
+        "import importlib\nimportlib.import_module('optirank.report')",
     ],
 )
 def test_an_arrow_upwards_is_found_however_it_is_written(code):

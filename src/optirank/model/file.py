@@ -2,6 +2,9 @@
 
 `Document`, `PanelEntry` and `ARRAYS` say all that a file holds. Weights are stored for
 the genes of the panels alone.
+
+The name of a model is that of a file ``NAME.optirank`` without its ending, shipped with
+optirank or in the folder ``OPTIRANK_MODELS``. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -37,6 +40,10 @@ from optirank.model.model import Model, References, SizedPanel
 from optirank.model.tree import Terms, Tree
 from optirank.ranks.relative import TIES
 
+logger = logging.getLogger(__name__)
+VARIABLE = "OPTIRANK_MODELS"
+SUFFIX = ".optirank"
+SHIPPED = Path(str(files("optirank") / "models"))
 SCHEMA = 1
 _FORMAT = "optirank-model"
 _MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
@@ -437,12 +444,6 @@ def _read_panel(
         likeness=likeness,
         missing=entry["missing"],
     )
-
-
-logger = logging.getLogger(__name__)
-VARIABLE = "OPTIRANK_MODELS"
-SUFFIX = ".optirank"
-SHIPPED = Path(str(files("optirank") / "models"))
 
 
 def known_models() -> dict[str, Path]:

@@ -1,4 +1,7 @@
-"""Samples unlike every class of the training data: an out-of-distribution score.
+"""What a model stores of its training data to compare a query with.
+
+`Likeness` is the out-of-distribution score, `FurtherGenes` are mean ranks of genes that
+have no part in the labels, and `ValueShares` the scale of values and their zeros.
 
 The likeness of a sample is the correlation of its panel ranks with the mean panel ranks
 of its label in training. The threshold is a quantile of the same score over held-out
@@ -9,6 +12,10 @@ pairs, and nine tenths by less than .33. So the median shortfall of a query, its
 *shift*, is forgiven, but only up to a cap: samples of another tissue, or with shuffled
 genes, fall short by more, and must not raise each other. Few samples say little about
 the shift of their platform: their median counts beside a typical shift.
+
+Ranks within a sample do not change under any rising function of its values, so counts,
+CPM and log(CPM + 1) are all the same to a model on ranks. They do change when each gene
+is scaled or centred, smoothed or imputed, and zeros are ties.
 """
 
 from __future__ import annotations

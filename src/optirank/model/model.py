@@ -1,4 +1,4 @@
-"""The weights of one panel of genes, and what held-out samples say of them.
+"""`Model`: what training makes, and all that prediction needs, in one immutable object.
 
 A panel model has votes: ``z = W c``, where c are the centred ranks of the panel's genes
 among themselves, ``c_j = sum over l of sign(x_j - x_l) / 2k``. A gene that is missing
@@ -34,6 +34,11 @@ from optirank.ranks.scoring import best_class, class_positions, probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_LINEAR = (
+    "PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression "
+    "and AnovaRankLogisticRegression"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +130,6 @@ class SizedPanel:
         elif len(kept) == 2:
             coef = coef[1:] - coef[:1]
         return SizedPanel(self.genes, self.columns, coef, references)
-
-
-_LINEAR = (
-    "PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression "
-    "and AnovaRankLogisticRegression"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,11 @@
-"""The terms of the Cell Ontology and what stands above each of them."""
+"""The terms of the Cell Ontology, what stands above each of them, and labels that name
+them.
+
+Labels are found by names and synonyms, never by likeness: case, spaces, hyphens,
+underscores, a plural and the order of words make no difference, and ``CD14+`` is
+CD14-positive. What is merely like a name, such as a tissue or a tumour beside a cell
+type, is shown as near and never taken.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The labels of samples: how many of each, their tree, and why a sample got its own."""
+"""The labels of samples: how many of each, their tree, why a sample got its own, and
+whether genes that had no part in them agree.
+"""
 
 from __future__ import annotations
 

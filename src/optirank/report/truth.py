@@ -1,4 +1,6 @@
-"""What the pages of a training and of an evaluation show: labels against the truth."""
+"""What the pages of a training, an evaluation and a design show: labels against the
+truth.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,14 @@ import numpy as np
 from optirank._util.metrics import in_percent, percent
 from optirank._util.names import some
 from optirank.pl.axes import figure_image
-from optirank.pl.design import MOST_GENES, draw_classes, draw_conditions, draw_dots
-from optirank.pl.genes import draw_sizes
-from optirank.pl.truth import draw_confusion, draw_curves, draw_reliability
+from optirank.pl.genes import MOST_GENES, draw_dots, draw_sizes
+from optirank.pl.truth import (
+    draw_classes,
+    draw_conditions,
+    draw_confusion,
+    draw_curves,
+    draw_reliability,
+)
 from optirank.report.labels import (
     Tiles,
     agreement_tile,

@@ -1,4 +1,6 @@
-"""Build the page: one HTML file of a template, a style, two scripts and the models."""
+"""Build the page: one HTML file of a template, a style, two scripts, the models, and
+what the names of their genes need.
+"""
 
 from __future__ import annotations
 

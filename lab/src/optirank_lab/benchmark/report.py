@@ -17,7 +17,7 @@ from optirank._util.files import write_text
 from optirank._util.metrics import NO_NUMBER, in_percent
 from optirank._util.names import counted, some
 from optirank.pl.axes import svg_address
-from optirank.report.pages import page_template
+from optirank.report import page_template
 from optirank_lab.benchmark import figures, statistics, text
 from optirank_lab.benchmark.classifiers import CLASSIFIERS
 from optirank_lab.benchmark.results import Results
