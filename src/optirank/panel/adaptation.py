@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.linear_model import LogisticRegression
 
-N_GENES = 2000  # of the query; more or fewer made no difference over real pairs
+_N_TEACHING = 2000  # of the query; more or fewer made no difference over real pairs
 _ROUNDS = 2  # one gains less by half a point, five no more
 _KEEP = 0.8  # of the samples of each label, the surest; 0.5 to 0.9 are equal
 _FEWEST = 3  # samples of a label to learn from, where it has so many
@@ -90,7 +90,7 @@ def learn_from_query(
                 n_threads=n_threads,
             )
             run_pass([looking], None)
-            genes = looking.sums.best_genes(N_GENES)
+            genes = looking.sums.best_genes(_N_TEACHING)
             if len(genes) < 2:
                 return current
         rows = _surest(current, labels)

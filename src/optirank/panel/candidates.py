@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from scipy import sparse
 from numpy.typing import NDArray
 
 PLACE_STEPS = 1 << 24  # of a place from 0 to 1: single precision holds them exactly
@@ -117,11 +117,11 @@ def class_sums(
     codes, parts : arrays of shape (n,)
         The class and the part of each sample, as numbers; all in one part by default.
     """
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     parts = np.zeros(len(codes), np.intp) if parts is None else parts
     cells = parts * n_classes + codes
     n_cells = n_parts * n_classes
-    values = np.asarray(X.data if sp.issparse(X) else X, np.float64)
+    values = np.asarray(X.data if sparse.issparse(X) else X, np.float64)
     squares = values * values
     leading = np.floor(squares * PLACE_STEPS) / PLACE_STEPS
     return ClassSums(
@@ -135,7 +135,7 @@ def class_sums(
 def _sums_of_groups(X: Any, values: NDArray, groups: NDArray, n_groups: int) -> NDArray:
     """Sums (groups, d) of values in the places of those that X holds."""
     d = X.shape[1]
-    if sp.issparse(X):
+    if sparse.issparse(X):
         places = np.repeat(groups * np.int64(d), np.diff(X.indptr)) + X.indices
         sums = np.bincount(places, values, n_groups * d)
         # Of no values at all, bincount gives whole numbers

@@ -27,7 +27,6 @@ from optirank.ranks.scoring import needed_values, worth_compiling
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_BLOCK_ROWS = 1024  # samples that one thread ranks at a time
 _BLOCK = 1 << 20  # values that are ranked together: 8 MB, small beside any data set
 
 
@@ -89,7 +88,7 @@ def doubled_ranks_among(
     columns = np.asarray(columns, dtype=np.int64)
     small = 2 * len(columns) <= np.iinfo(np.uint16).max
     out = np.empty((len(rows), len(columns)), np.uint16 if small else np.uint32)
-    parts = [slice(at, at + _BLOCK_ROWS) for at in range(0, len(rows), _BLOCK_ROWS)]
+    parts = [slice(at, at + BLOCK_ROWS) for at in range(0, len(rows), BLOCK_ROWS)]
 
     def rank(part: slice) -> None:
         doubled_ranks(groups, rows[part], columns, out[part])
