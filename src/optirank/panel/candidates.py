@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from numpy.typing import NDArray
+from scipy import sparse
 
 PLACE_STEPS = 1 << 24  # of a place from 0 to 1: single precision holds them exactly
 

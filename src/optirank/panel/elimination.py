@@ -31,9 +31,14 @@ import numpy as np
 from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
 from optirank._util.passes import PerSample
 from optirank._util.workers import one_blas_thread
-from optirank.panel.softmax import fit_votes, mean_weights
 from optirank.panel.sources import Pass, mixed, row_hashes
-from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
+from optirank.panel.votes import (
+    centred,
+    doubled_ranks_among,
+    fit_votes,
+    mean_weights,
+    sort_groups,
+)
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
