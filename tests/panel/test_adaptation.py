@@ -15,7 +15,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from optirank.panel import adaptation
 from optirank.panel.adaptation import learn_from_query, sharpened
-from optirank.panel.sources import fold_matrix
+from optirank.panel.samples import fold_matrix
 
 
 def query(n=240, d=300, n_classes=3, seed=0, sure=1.0):
@@ -82,7 +82,7 @@ def test_forms_threads_and_blocks_change_nothing(monkeypatch):
     for form in (sparse.csr_matrix, sparse.csc_array):
         other = learn(probabilities, form(X), n_threads=2)
         np.testing.assert_array_equal(first, other)
-    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 300 * 17)
+    monkeypatch.setattr("optirank.panel.samples._BLOCK_ENTRIES", 300 * 17)
     blocks = learn(probabilities, X)
     np.testing.assert_allclose(first, blocks, atol=1e-6)
 

@@ -26,7 +26,7 @@ from scipy.special import softmax
 
 from optirank._util.arrays import as_dense
 from optirank._util.passes import PerSample
-from optirank.panel.sources import DrawnSamples, KeptSamples, Pass
+from optirank.panel.samples import DrawnSamples, KeptSamples, Pass
 from optirank.ranks.orders import doubled_ranks
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from optirank.ranks.scoring import panel_ranks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.panel.candidates import ClassSums
+    from optirank.panel.samples import ClassSums
 
 N_GENES = 1000  # outside the panel, those of largest t statistic
 _LEAST_T = 3.0  # one gene in 400 has such a t statistic by chance: it tells no class

@@ -22,7 +22,7 @@ from scipy import sparse
 from optirank._util.arrays import as_dense
 from optirank._util.scales import value_scale
 from optirank.panel.gene_roles import margin_losses
-from optirank.panel.sources import some_rows
+from optirank.panel.samples import some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
