@@ -13,8 +13,8 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from optirank.panel import adaptation
-from optirank.panel.adaptation import learn_from_query, sharpened
+from optirank.panel import further
+from optirank.panel.further import learn_from_query, sharpened
 from optirank.panel.samples import fold_matrix
 
 
@@ -97,7 +97,7 @@ def test_a_monotone_map_of_the_values_changes_nothing_where_all_genes_take_part(
 def test_large_queries_are_learned_from_a_fixed_number_of_samples(monkeypatch):
     X, codes, probabilities = query(n=600)
     whole = learn(probabilities, X)
-    monkeypatch.setattr(adaptation, "_MOST", 60)
+    monkeypatch.setattr(further, "_MOST", 60)
     few = learn(probabilities, X)
     before = balanced_accuracy_score(codes, probabilities.argmax(axis=1))
     assert balanced_accuracy_score(codes, few.argmax(axis=1)) > before + 0.1

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank.panel.agreement import (
+from optirank.panel.further import (
     CLEAR,
     FEWEST_GENES,
     MOST_SAMPLES,

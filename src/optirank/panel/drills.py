@@ -1,11 +1,16 @@
-"""Simulated platforms: what another laboratory or technology does to the same samples.
+"""Drills: how held-out samples are labelled when an assay, or another platform, does
+worse than the reference.
 
-Held-out samples of the training set come from its own platform, so a score on them
-cannot tell a setting that works on other platforms from one that does not. Probes,
-primers and gene lengths give every gene its own factor, the same in all samples. This
-is the largest difference between platforms, and the one that ranks within a sample do
-not remove. A simulated platform draws such factors: their logarithms are normal with
-mean 0.
+Genes fail, at random or those that a class can spare least; another platform gives
+every gene a factor of its own; counts are thinned. Every sample is labelled by the
+panel that was found without its fold, so that neither genes nor weights have seen it. A
+drill gives a table of counts: samples by true class (rows) and label (columns).
+
+Probes, primers and gene lengths give every gene its own factor, the same in all
+samples. This is the largest difference between platforms, and the one that ranks within
+a sample do not remove. A simulated platform draws such factors: their logarithms are
+normal with mean 0. Held-out samples come from the platform of the training set; without
+simulated ones, a score on them cannot tell a setting that works on other platforms.
 """
 
 from __future__ import annotations
@@ -16,7 +21,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from optirank._util.arrays import as_dense
@@ -34,6 +38,17 @@ if TYPE_CHECKING:
 VIEW_STRENGTHS = (0.5, 0.5, 1.0, 1.0)
 """Strengths of the platforms on which ``selection="transfer"`` scores held-out samples:
 up to the full spread of the genes, which factors between real platforms reach."""
+FAILING = (0.1, 0.3, 0.5)  # shares of the genes
+NEEDED = (1, 3)  # genes that a class needs most
+STRENGTHS = (1.0, 2.0)
+"""Standard deviations of the genes' log factors on simulated platforms. Between real
+sets the class means of genes differ by 0.8 to 1.1 from one sequencing technology to
+another, and by 1.3 to 2.3 from sequencing to imaging."""
+THINNED = (1 / 3, 1 / 10)  # shares of the counts that are left
+_DRAWS = 10  # of the genes that fail
+_PLATFORMS = 3  # of each strength
+_FOR_NEEDED = 50  # samples of a class and fold that tell which genes it needs most
+_FEWEST = 2  # genes that are left: one has nothing to be compared with
 
 
 def simulate_platforms(
@@ -109,19 +124,6 @@ def _has_zeros(X: Any) -> bool:
     if not values.size or values.min() < 0:
         return False
     return values.size < np.prod(X.shape) or bool((values == 0).any())
-
-
-FAILING = (0.1, 0.3, 0.5)  # shares of the genes
-NEEDED = (1, 3)  # genes that a class needs most
-STRENGTHS = (1.0, 2.0)
-"""Standard deviations of the genes' log factors on simulated platforms. Between real
-sets the class means of genes differ by 0.8 to 1.1 from one sequencing technology to
-another, and by 1.3 to 2.3 from sequencing to imaging."""
-THINNED = (1 / 3, 1 / 10)  # shares of the counts that are left
-_DRAWS = 10  # of the genes that fail
-_PLATFORMS = 3  # of each strength
-_FOR_NEEDED = 50  # samples of a class and fold that tell which genes it needs most
-_FEWEST = 2  # genes that are left: one has nothing to be compared with
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,10 @@
-"""Sums of each gene by class and part of the samples: genes are chosen in one pass."""
+"""The samples that a panel is found on: sums of the genes by class, those that are
+kept, their folds; and passes over a matrix in memory.
+
+Which samples are kept, their order and their folds follow from the samples themselves:
+from hashes of the order of the genes in each. So neither the order of the samples nor
+the scale of their values changes a model.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from optirank._util.arrays import as_dense
@@ -19,6 +24,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PLACE_STEPS = 1 << 24  # of a place from 0 to 1: single precision holds them exactly
+PER_CLASS = 500  # samples for the elimination: more change little, and cost time
+_FEW_GENES = 20  # above the lowest value: two samples with fewer may be equal by chance
+_BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
+_SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
+
+# Feeds accumulators with all samples, and some genes (positions; None for all)
+Pass = Callable[[Sequence[Accumulator], "NDArray | None"], None]
 
 
 @dataclass(frozen=True)
@@ -153,15 +165,6 @@ def _sums_of_groups(X: Any, values: NDArray, groups: NDArray, n_groups: int) -> 
     for group in np.unique(groups):
         sums[group] = values[groups == group].sum(axis=0)
     return sums
-
-
-PER_CLASS = 500  # samples for the elimination: more change little, and cost time
-_FEW_GENES = 20  # above the lowest value: two samples with fewer may be equal by chance
-_BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
-_SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
-
-# Feeds accumulators with all samples, and some genes (positions; None for all)
-Pass = Callable[[Sequence[Accumulator], "NDArray | None"], None]
 
 
 def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The scores of the panel model: every pair of genes votes.
+"""The panel model: every pair of genes votes, and one fit gives the weights.
 
 With k genes, the centred rank of gene j in a sample is
 ``c_j = (r_j - (k - 1) / 2) / k``, where ``r_j`` is its rank from 0 to k - 1 among the k
@@ -9,7 +9,15 @@ sums over pairs of genes,
     z = sum over pairs (j, l) of (w_j - w_l) sign(x_j - x_l) / (2 k).
 
 A gene that is missing takes its votes away: with q of the k genes present, ranks are
-among these q and divided by q, and nothing stands in for the others.
+among these q and divided by q, and nothing stands in for the others. There is no
+intercept, so no level that a platform could move: ranks that get noisier shrink all
+scores by one factor.
+
+The fit minimises ``sum_i v_i logloss(y_i, z_i) + l2 |W|^2``. The weights ``v`` of the
+samples sum to 1, so the penalty acts against the *mean* loss. Two classes have one row
+of weights and the logistic loss; more classes have one row each and the softmax. Blocks
+of samples have a fixed size and their sums are added in order, so the number of threads
+changes no bit of the result.
 """
 
 from __future__ import annotations
@@ -18,7 +26,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from optirank._util.arrays import as_dense, product
@@ -30,6 +37,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK = 1 << 20  # values that are ranked together: 8 MB, small beside any data set
+BLOCK_ROWS = 1024  # samples in one product: enough for BLAS, few enough for its cache
+_MAX_ITER = 1000  # far above the 10 to 50 that are needed with a penalty this strong
+_MEMORY = 10  # pairs of steps that L-BFGS keeps, as is usual
 
 
 def centred(doubled: NDArray) -> NDArray:
@@ -108,11 +118,6 @@ def _doubled_ranks(values: NDArray, compiled: bool) -> NDArray:
     from optirank.ranks.orders import doubled_ranks
 
     return doubled_ranks(values)
-
-
-BLOCK_ROWS = 1024  # samples in one product: enough for BLAS, few enough for its cache
-_MAX_ITER = 1000  # far above the 10 to 50 that are needed with a penalty this strong
-_MEMORY = 10  # pairs of steps that L-BFGS keeps, as is usual
 
 
 @dataclass(frozen=True)

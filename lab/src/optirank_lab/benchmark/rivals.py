@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from optirank._util.metrics import balanced_accuracy
-from optirank.panel.adaptation import learn_from_query
+from optirank.panel.further import learn_from_query
 from optirank.panel.samples import fold_matrix
 from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks
 
