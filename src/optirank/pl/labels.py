@@ -15,7 +15,7 @@ from optirank.io.data import DataError, gene_names
 from optirank.io.objects import profiles_of
 from optirank.io.passes import run_pass
 from optirank.model.file import as_model
-from optirank.panel.agreement import RanksByLabel, agreement_of, every_so_many
+from optirank.panel.further import RanksByLabel, agreement_of, every_so_many
 from optirank.pl.axes import (
     BLUE,
     GREY,
@@ -36,7 +36,7 @@ from optirank.workflow.labels import Labels, label_table
 from optirank.workflow.levels import tree_table
 
 if TYPE_CHECKING:
-    from optirank.panel.agreement import Agreement
+    from optirank.panel.further import Agreement
 
 # Of steps of confidence, the highest first, and of labels that are withheld
 _STEP_COLOURS = (BLUE, LIGHT_BLUE, "#F2A66B", ORANGE, GREY)

@@ -38,7 +38,7 @@ from optirank.model.likeness import (
 )
 from optirank.model.model import SizedPanel
 from optirank.model.tree import SURE
-from optirank.panel.agreement import (
+from optirank.panel.further import (
     CLEAR,
     FEWEST_GENES,
     FEWEST_SAMPLES,

@@ -18,7 +18,7 @@ from optirank._util.scales import GeneMoments
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
 from optirank.model.likeness import ValueCounter, ValueShares, looks_inverted
-from optirank.panel.agreement import (
+from optirank.panel.further import (
     FEWEST_GENES,
     LabelMeans,
     RanksByLabel,

@@ -29,8 +29,8 @@ from optirank.model.confidence import NEVER
 from optirank.model.likeness import FurtherGenes, ValueCounter
 from optirank.model.model import SizedPanel
 from optirank.model.tree import fit_tree_control
-from optirank.panel.agreement import RanksByLabel, further_genes
-from optirank.panel.sources import fold_matrix
+from optirank.panel.further import RanksByLabel, further_genes
+from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS, Result
 from optirank.workflow.checks import some_fingerprints
