@@ -25,7 +25,7 @@ from example_model import (
 )
 from optirank import OptirankClassifierCV, PanelClassifier, tl
 from optirank.datasets import DataError, make_unstable_ranks
-from optirank.panel.agreement import Agreement
+from optirank.panel.further import Agreement
 from optirank.pl.agreement import draw_agreement
 from optirank.pl.genes import draw_sizes
 

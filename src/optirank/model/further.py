@@ -16,7 +16,7 @@ class FurtherGenes:
     """Mean ranks of each class over genes outside the panel.
 
     The genes are ranked among themselves, from -1/2 to 1/2. No score depends on them:
-    `optirank.panel.agreement` compares them with those of a query.
+    `optirank.panel.further` compares them with those of a query.
     """
 
     genes: NDArray[np.object_]  # (genes,): names

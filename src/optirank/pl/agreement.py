@@ -12,7 +12,7 @@ from optirank.io.data import DataError, gene_names
 from optirank.io.objects import profiles_of
 from optirank.io.passes import run_pass
 from optirank.model.file import as_model
-from optirank.panel.agreement import RanksByLabel, agreement_of, every_so_many
+from optirank.panel.further import RanksByLabel, agreement_of, every_so_many
 from optirank.pl.axes import (
     BLUE,
     GREY,
@@ -24,7 +24,7 @@ from optirank.pl.axes import (
 )
 
 if TYPE_CHECKING:
-    from optirank.panel.agreement import Agreement
+    from optirank.panel.further import Agreement
 
 _MOST = 12  # labels that are drawn, those of most agreement and least among them
 _PER_ROW = 4  # small panels beside each other

@@ -22,7 +22,7 @@ from optirank.model.likeness import CHANCE, INVERTED, INVERTED_BELOW
 from optirank.model.tree import SURE
 from optirank.model.values import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.weights import SizedPanel
-from optirank.panel.agreement import (
+from optirank.panel.further import (
     CLEAR,
     FEWEST_GENES,
     FEWEST_SAMPLES,

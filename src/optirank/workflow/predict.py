@@ -196,7 +196,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
 
 def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     """Probabilities of all samples, learned from the query."""
-    from optirank.panel.adaptation import learn_from_query, sharpened
+    from optirank.panel.further import learn_from_query, sharpened
 
     panel = query.predictor.panel
     plain = panel.probabilities(query.scores)

@@ -19,7 +19,7 @@ from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
 from optirank.model.likeness import looks_inverted
 from optirank.model.values import ValueCounter, ValueShares
-from optirank.panel.agreement import (
+from optirank.panel.further import (
     FEWEST_GENES,
     LabelMeans,
     RanksByLabel,

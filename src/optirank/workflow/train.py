@@ -30,8 +30,8 @@ from optirank.model.further import FurtherGenes
 from optirank.model.tree import fit_tree_control
 from optirank.model.values import ValueCounter
 from optirank.model.weights import SizedPanel
-from optirank.panel.agreement import RanksByLabel, further_genes
-from optirank.panel.sources import fold_matrix
+from optirank.panel.further import RanksByLabel, further_genes
+from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS, Result
 from optirank.workflow.checks import some_fingerprints
