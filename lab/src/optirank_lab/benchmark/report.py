@@ -242,7 +242,7 @@ def _figures_of(
 def _embedded(folder: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
     """Write a figure, and return it as the page embeds it."""
     path = folder / "figures" / name
-    figures.save_figure(figure, path)
+    figures.write_figure(figure, path)
     svg = path.with_name(f"{name}.svg").read_text("utf-8")
     return {"source": svg_address(svg), "caption": caption}
 
