@@ -248,7 +248,7 @@ def block_rows(n_genes: int) -> int:
     return max(64, 20_000_000 // max(1, n_genes))
 
 
-def duplicates(names: Iterable[str]) -> list[str]:
+def duplicates(names: Iterable[Any]) -> list[Any]:
     """Return the names that occur more than once, each once, in order of first
     occurrence.
     """

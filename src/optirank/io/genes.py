@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ def with_named_genes(adata: AnnData, gene_column: str | None = None) -> AnnData:
         what = counted(len(repeated), "sample name occurs", "sample names occur")
         notes.append(f"{what} more than once: {some(repeated)}")
     var = var.drop(columns=gene_column or []).set_axis(names)
-    known = {} if used.all() else {"used": used}
+    known: dict[str, Any] = {} if used.all() else {"used": used}
     return changed(adata, var=var, notes=notes, **known)
 
 

@@ -66,7 +66,7 @@ def choose_matrix(
 
     ``adata`` is an AnnData, or has its X, layers, raw and var_names.
     """
-    raw = adata.raw
+    raw: Any = adata.raw
     if use_raw and layer is not None:
         raise DataError(f"{source}: use_raw=True and layer={layer!r}: give one of them")
     if use_raw and raw is None:
@@ -77,7 +77,7 @@ def choose_matrix(
     notes = []
     if is_open and raw is not None:
         notes = raw_notes(known_genes, adata.var_names, raw.var_names)
-    if use_raw or notes:
+    if raw is not None and (use_raw or notes):
         return raw.X, raw, {"notes": notes}
     matrix = adata.X if layer is None else layer_of(adata.layers, layer, source)
     if matrix is None:
@@ -215,9 +215,13 @@ def profiles_of(
 
 
 def labelled_profiles(
-    data: Any, label: str | Sequence[str] | pd.Series, batch: str | None, **reading: Any
+    data: Any, label: Any, batch: str | None, **reading: Any
 ) -> tuple[list[AnnData], str | tuple[str, ...], str | None]:
-    """Profiles of one or several objects, the columns of labels and that of sources."""
+    """Profiles of one or several objects, the columns of labels and that of sources.
+
+    ``label`` names columns, or is the labels themselves: by the names of samples where
+    a Series has them, else in their order.
+    """
     several = isinstance(data, Sequence) and not isinstance(data, str)
     if several:
         columns = _label_columns(label, [*data])
@@ -236,7 +240,7 @@ def labelled_profiles(
     values = np.asarray(label, dtype=object)
     names = profiles.obs_names
     index = label.index.map(str) if is_frame(label) else ()
-    if set(index) >= set(names):  # else they are in the order of the samples
+    if set(index) >= set(names):
         by_name = dict(zip(index, values, strict=True))
         values = np.array([by_name[name] for name in names], dtype=object)
     elif len(values) != len(names):

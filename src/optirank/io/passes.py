@@ -53,7 +53,7 @@ _WHOLE_VALUES = 20_000_000
 # Up to so many rows between two wanted ones are cheaper to read than to leave out
 _GAP = 16
 
-Block = csr_matrix | np.ndarray
+Block = Any  # an array, or a CSR matrix
 
 
 Group = tuple[int, list[dict[str, Any]]]  # samples seen up to its end; see `Fold`
@@ -216,7 +216,10 @@ def _chosen_columns(
     """
     if hasattr(X, "take_genes"):  # numbers that are parsed when they are read
         return X.take_genes(columns), None
-    if _format(X) == "csc" and columns is None:
+    if _format(X) == "csc":
+        if columns is not None:
+            order = np.argsort(columns)
+            return _chosen(_in_memory(X[:, columns[order]]), np.argsort(order)), None
         if not issparse(X):
             logger.warning(
                 "%s stores its matrix by genes (CSC): it is read whole; write it as "
@@ -224,10 +227,6 @@ def _chosen_columns(
                 source,
             )
         return _chosen(_in_memory(X)), None
-    if _format(X) == "csc":
-        order = np.argsort(columns)
-        chosen = _in_memory(X[:, columns[order]])
-        return _chosen(chosen, np.argsort(order)), None
     if is_dask(X) and columns is not None:
         # dask slices rising positions well, and makes many small chunks of others
         return X[:, np.sort(columns)], np.argsort(np.argsort(columns))
