@@ -26,7 +26,7 @@ from optirank.estimators._base import (
 )
 from optirank.estimators.input import FROM_ZERO, PENALTY, Several, one_of
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
-from optirank.panel.platforms import VIEW_STRENGTHS, simulate_platforms
+from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
 from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
