@@ -107,6 +107,16 @@ class Solution:
     n_iter: int = 0
     converged: bool = True
     path: list[dict] = field(default_factory=list)  # what happened at each stage
+    # Of a search: CPU time, its share of its chain, and scores by view
+    seconds: float = 0.0
+    scores: dict[str, NDArray] = field(default_factory=dict)
+
+    @property
+    def genes(self) -> NDArray:
+        """Mask of the genes the model needs; ``gamma`` is None where values are used
+        instead of ranks.
+        """
+        return self.w != 0 if self.gamma is None else (self.w != 0) | (self.gamma > 0)
 
 
 def _check_enough(n_reference: int, number: int) -> None:

@@ -14,13 +14,11 @@ from scipy import sparse
 
 from optirank.solver.constants import RIDGE_FLOOR
 from optirank.solver.convex import Weights
-from optirank.solver.problem import Solution
+from optirank.solver.problem import PenaltyPair, Solution
 from optirank.tuning.search import (
-    BinaryModel,
-    Chain,
     Family,
-    Key,
-    PenaltyPair,
+    Fits,
+    Head,
     Samples,
 )
 
@@ -32,23 +30,23 @@ class FixedReferenceFamily(Family):
     reference: tuple[int, ...] = ()
     name = "fixed reference"
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
+    def fit_chain(self, samples, y, v, head, penalties) -> Fits:
         """See :class:`Family`."""
         from optirank.solver.convex import solve_at, solve_grid_at
 
-        genes = self._reference(samples, y, chain)
+        genes = self._reference(samples, y, head)
         gamma = np.zeros(samples.n_genes)
         gamma[genes] = 1.0
-        problem = self._problem(samples, y, v, len(genes))
+        problem = self.problem(samples, y, v, len(genes))
         return self._fit(
-            chain,
+            penalties,
             lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
             lambda l1, l2: solve_at(
                 replace(problem, l1=l1, l2=l2), gamma, **self._accuracy
             ),
         )
 
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+    def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         """The positions of the reference genes."""
         return np.array(self.reference, dtype=np.intp)
 
@@ -59,7 +57,7 @@ class RankFamily(FixedReferenceFamily):
     name = "rank-lr"
     on_device = True
 
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+    def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         return np.arange(samples.n_genes)
 
 
@@ -75,7 +73,7 @@ class AnovaFamily(FixedReferenceFamily):
     names = ("n_reference", "l1", "l2")
     needs_values = True
 
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+    def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         from optirank_lab.baselines.anova import select_stable_genes
 
         X: Any = samples.X
@@ -88,7 +86,7 @@ class AnovaFamily(FixedReferenceFamily):
             dataset = np.repeat([0, 1], [samples.n_samples, len(y_auxiliary)])
         if dataset is None or len(np.unique(dataset)) < 2:
             return np.arange(samples.n_genes)
-        return select_stable_genes(X, y, dataset, chain.head[0])
+        return select_stable_genes(X, y, dataset, head[0])
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class LogisticFamily(Family):
     needs_values = True
     needs_ranks = False
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
+    def fit_chain(self, samples, y, v, head, penalties) -> Fits:
         """See :class:`Family`."""
         from optirank.solver.blocks import LogisticLoss, centred_values
         from optirank.solver.convex import fit_weights_grid
@@ -111,7 +109,7 @@ class LogisticFamily(Family):
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)
 
-        def fit(pairs: Sequence[PenaltyPair]) -> dict[PenaltyPair, Solution]:
+        def fit(pairs: Sequence[PenaltyPair]) -> Fits:
             by_pair = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
             return {pair: solution(fit, *pair) for pair, fit in by_pair.items()}
 
@@ -125,8 +123,8 @@ class LogisticFamily(Family):
                 fit.w, b, no_reference, objective, fit.n_iter, fit.converged
             )
 
-        return self._fit(chain, fit)
+        return self._fit(penalties, fit, lambda l1, l2: fit([(l1, l2)])[l1, l2])
 
-    def scores(self, samples: Samples, model: BinaryModel) -> NDArray:
+    def scores(self, samples: Samples, model: Solution) -> NDArray:
         """See :class:`Family`."""
         return samples.X @ model.w + model.b
