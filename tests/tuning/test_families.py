@@ -18,6 +18,7 @@ from optirank_lab.benchmark.families import (
     FixedReferenceFamily,
     LogisticFamily,
     RankFamily,
+    centred_values,
 )
 
 N, D = 80, 14
@@ -188,3 +189,12 @@ def test_samples_are_taken_in_all_their_forms(problem):
     expected = samples.orders.scores(w, gamma)[rows]
     np.testing.assert_allclose(part.orders.scores(w, gamma), expected)
     assert Samples(orders=samples.orders).take(rows).X is None
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_values_are_centred_for_lr(problem, container):
+    X = problem[0].X
+    v = np.random.default_rng(0).dirichlet(np.ones(N))
+    matrix = centred_values(container(X), v)
+    in_full = np.column_stack([matrix.dot(unit) for unit in np.eye(D)])
+    np.testing.assert_allclose(in_full, X - v @ X, atol=1e-5)

@@ -356,7 +356,7 @@ def _run_on_device(
     """
     batches: dict[int, list[Task]] = {}
     for task in tasks:
-        batches.setdefault(id(units[task[0]].train.orders.whole), []).append(task)
+        batches.setdefault(id(units[task[0]].train.orders.perm), []).append(task)
     for batch in batches.values():
         fitted = zip(batch, _fit_on_device(family, units, batch), strict=True)
         for number, group in groupby(fitted, key=lambda pair: pair[0][0]):
@@ -370,7 +370,7 @@ def _fit_on_device(
     family: Family, units: Sequence[Unit], tasks: Sequence[Task]
 ) -> list[Fits]:
     """The models of tasks over the same samples."""
-    from optirank.solver.device.solve import Options, solve_together  # needs a GPU
+    from optirank.solver.device.solve import solve_together  # needs a GPU
 
     start = time.perf_counter()
     if not family.on_device:
@@ -383,10 +383,12 @@ def _fit_on_device(
         (size,) = head or (unit.train.n_genes,)
         problem = family.problem(unit.train, *unit.problem(k), size)
         problems += [replace(problem, l1=l1, l2=l2) for l1, l2 in penalties]
-    options = Options(
-        tol=family.tol, max_iter=family.max_iter, thorough=not family.warm_start
+    solutions = solve_together(
+        problems,
+        tol=family.tol,
+        max_iter=family.max_iter,
+        thorough=not family.warm_start,
     )
-    solutions = solve_together(problems, options)
     seconds = (time.perf_counter() - start) / len(problems)
     for solution in solutions:
         solution.seconds = seconds
@@ -401,11 +403,11 @@ def _score_on_device(family: Family, unit: Unit, models: Sequence[Solution]) -> 
     b = np.array([model.b for model in models])
     of_all: dict[int, NDArray] = {}
     for name, view in unit.views.items():
-        whole = view.orders.whole
-        if id(whole) not in of_all:
-            scores = whole.scores_of_many(w, gamma, family.ties)
-            of_all[id(whole)] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
-        for model, values in zip(models, of_all[id(whole)], strict=True):
+        order = id(view.orders.perm)
+        if order not in of_all:
+            scores = view.orders.whole.scores_of_many(w, gamma, family.ties)
+            of_all[order] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
+        for model, values in zip(models, of_all[order], strict=True):
             model.scores[name] = values[view.orders.rows]
 
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from optirank._util.arrays import as_dense
 from optirank.solver.constants import RIDGE_FLOOR
-from optirank.solver.convex import Weights
 from optirank.solver.problem import PenaltyPair, Solution
 from optirank.tuning.search import (
     Family,
@@ -21,6 +21,9 @@ from optirank.tuning.search import (
     Head,
     Samples,
 )
+
+if TYPE_CHECKING:
+    from optirank.solver.blocks import BlockResult, CentredMatrix, ElasticNet
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,17 @@ class AnovaFamily(FixedReferenceFamily):
         return select_stable_genes(X, y, dataset, head[0])
 
 
+def centred_values(X: Any, v: NDArray) -> CentredMatrix:
+    """The values themselves, dense and float32, with each column's weighted mean
+    subtracted.
+    """
+    from optirank.solver.blocks import not_centred
+
+    values = as_dense(X).astype(np.float64)
+    values -= v @ values
+    return not_centred(values.astype(np.float32))
+
+
 @dataclass(frozen=True)
 class LogisticFamily(Family):
     """lr: elastic-net logistic regression on the values as they are.
@@ -103,24 +117,27 @@ class LogisticFamily(Family):
 
     def fit_chain(self, samples, y, v, head, penalties) -> Fits:
         """See :class:`Family`."""
-        from optirank.solver.blocks import LogisticLoss, centred_values
+        from optirank.solver.blocks import ElasticNet, LogisticLoss
         from optirank.solver.convex import fit_weights_grid
 
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)
 
         def fit(pairs: Sequence[PenaltyPair]) -> Fits:
-            by_pair = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
-            return {pair: solution(fit, *pair) for pair, fit in by_pair.items()}
+            penalties = {
+                (l1, l2): ElasticNet(l1, l2 if l1 or l2 else RIDGE_FLOOR)
+                for l1, l2 in pairs
+            }
+            fits = fit_weights_grid(matrix, loss, penalties, **self._accuracy)
+            return {pair: solution(fits[pair], penalties[pair]) for pair in pairs}
 
-        def solution(fit: Weights, l1: float, l2: float) -> Solution:
-            z = samples.X @ fit.w
+        def solution(fit: BlockResult, penalty: ElasticNet) -> Solution:
+            z = samples.X @ fit.x
             b = float(loss.best_intercept(z, 0.0))
-            ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (fit.w @ fit.w)
-            objective = loss.evaluate(z, b) + l1 * np.abs(fit.w).sum() + ridge
+            objective = loss.evaluate(z, b) + penalty.value(fit.x)
             no_reference: Any = None
             return Solution(
-                fit.w, b, no_reference, objective, fit.n_iter, fit.converged
+                fit.x, b, no_reference, objective, fit.n_steps, fit.converged
             )
 
         return self._fit(penalties, fit, lambda l1, l2: fit([(l1, l2)])[l1, l2])
