@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from optirank.model import Model
-    from optirank.workflow.explain import Explanation
+    from optirank.workflow.predict import Explanation
 
 _SHOWN = 15  # genes on the terminal: they fit without scrolling
 _PANEL_OUT = (

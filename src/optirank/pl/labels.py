@@ -24,9 +24,8 @@ from optirank.pl.axes import (
     short,
     withheld_word,
 )
-from optirank.workflow.explain import Explanation
-from optirank.workflow.labels import Labels, label_table
-from optirank.workflow.levels import tree_table
+from optirank.workflow.labels import Labels, label_table, tree_table
+from optirank.workflow.predict import Explanation
 
 # Of steps of confidence, the highest first, and of labels that are withheld
 _STEP_COLOURS = (BLUE, LIGHT_BLUE, "#F2A66B", ORANGE, GREY)

@@ -15,8 +15,7 @@ from optirank.model.tree import NO_LABEL
 from optirank.pl.agreement import draw_agreement
 from optirank.pl.axes import figure_image
 from optirank.pl.labels import draw_labels, draw_tree
-from optirank.workflow.labels import Labels, label_table
-from optirank.workflow.levels import tree_table
+from optirank.workflow.labels import Labels, label_table, tree_table
 
 if TYPE_CHECKING:
     import pandas as pd
