@@ -59,7 +59,7 @@ def inspect(
       optirank inspect model.optirank query.h5ad --explain cell_17 --class "t cell"
     """
     from optirank.model import load
-    from optirank.model.catalogue import find_model
+    from optirank.model.file import find_model
     from optirank.workflow.options import PredictOptions
 
     if (file is None) != (explain is None):

@@ -34,7 +34,7 @@ def models(
     """
     from optirank.cli.inspect import show_card
     from optirank.model import load
-    from optirank.model.catalogue import find_model, known_models
+    from optirank.model.file import find_model, known_models
 
     if name is not None:
         show_card(find_model(name))

@@ -12,9 +12,8 @@ import numpy as np
 from optirank._util.metrics import percent
 from optirank._util.names import some
 from optirank.model.tree import NO_LABEL
-from optirank.pl.agreement import draw_agreement
 from optirank.pl.axes import figure_image
-from optirank.pl.labels import draw_labels, draw_tree
+from optirank.pl.labels import draw_agreement, draw_labels, draw_tree
 from optirank.workflow.labels import Labels, label_table, tree_table
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ import pandas as pd
 import optirank
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
-from optirank.io.blocks import blocks
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -35,12 +34,11 @@ from optirank.io.data import (
 )
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
-from optirank.io.passes import run_pass
+from optirank.io.passes import blocks, run_pass
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.explanation import deciding_pairs, explain
 from optirank.model.file import model_digest
-from optirank.model.likeness import INVERTED
-from optirank.model.values import value_notes
+from optirank.model.likeness import INVERTED, value_notes
 from optirank.ranks.scoring import best_class, by_class
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
 from optirank.workflow.options import PredictOptions
@@ -199,7 +197,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
 
 def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     """Probabilities of all samples, learned from the query."""
-    from optirank.panel.adaptation import learn_from_query, sharpened
+    from optirank.panel.further import learn_from_query, sharpened
 
     panel = query.predictor.panel
     plain = panel.probabilities(query.scores)

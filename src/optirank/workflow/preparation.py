@@ -17,7 +17,6 @@ from scipy import sparse
 from optirank._util.names import counted, some
 from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
-from optirank.io.blocks import unique_genes
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -29,8 +28,8 @@ from optirank.io.data import (
     text_column,
 )
 from optirank.io.homologs import in_names_of
-from optirank.io.passes import run_pass
-from optirank.panel.sources import DrawnSamples, keys_of_names
+from optirank.io.passes import run_pass, unique_genes
+from optirank.panel.samples import DrawnSamples, keys_of_names
 from optirank.tuning.folds import N_FOLDS, make_folds
 from optirank.workflow.gene_lists import included_genes, usable_genes
 from optirank.workflow.query import checksums, whole_checksum

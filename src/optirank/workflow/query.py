@@ -3,7 +3,7 @@
 Scores and what else there is to know of the samples are accumulators; `Query` has their
 results. Whether labels can be right is told without any truth, by three things.
 *Agreement*: do the samples that got one label differ from those that got another, in
-genes outside the panel (`optirank.model.further`), as in the training data? *Likeness*:
+genes outside the panel (`optirank.model.likeness`), as in the training data? *Likeness*:
 do samples look like the class that they were given, as much as held-out samples of the
 training did? And how much of the *panel* is missing: labels that rest on less than half
 of it, and that nothing else checks, are not trusted. The rule was chosen on the sets of
@@ -29,9 +29,8 @@ from optirank._util.passes import PerSample
 from optirank._util.scales import GeneMoments
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
-from optirank.model.likeness import looks_inverted
-from optirank.model.values import ValueCounter, ValueShares
-from optirank.panel.agreement import (
+from optirank.model.likeness import ValueCounter, ValueShares, looks_inverted
+from optirank.panel.further import (
     FEWEST_GENES,
     FEWEST_SAMPLES,
     LabelMeans,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from optirank._util.passes import Accumulator, Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Predictor
-    from optirank.panel.agreement import Agreement
+    from optirank.panel.further import Agreement
 
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
