@@ -3,12 +3,12 @@
 Scores and what else there is to know of the samples are accumulators; `Query` has their
 results. Whether labels can be right is told without any truth, by three things.
 *Agreement*: do the samples that got one label differ from those that got another, in
-genes outside the panel (`optirank.model.likeness`), as in the training data? *Likeness*:
-do samples look like the class that they were given, as much as held-out samples of the
-training did? And how much of the *panel* is missing: labels that rest on less than half
-of it, and that nothing else checks, are not trusted. The rule was chosen on the sets of
-eight tissues and judged on seventy others (``benchmarks/study_agreement.py``); figures
-in words are of these.
+genes outside the panel, as in the training data? *Likeness*: do samples look like the
+class that they were given, as much as held-out samples of the training did? And how
+much of the *panel* is missing: labels that rest on less than half of it, and that
+nothing else checks, are not trusted. The rule was chosen on the sets of eight tissues
+and judged on seventy others (``benchmarks/study_agreement.py``); figures in words are
+of these.
 """
 
 from __future__ import annotations
