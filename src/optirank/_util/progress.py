@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _FIRST_SHARE = 0.05  # of the work, before which nothing is said of the time left
-_state = {"hidden": False}
+_shown = {"hidden": False}
 
 
 def hide_progress(hidden: bool = True) -> None:
     """Show no bars from now on, as for ``--quiet``; False shows them again."""
-    _state["hidden"] = hidden
+    _shown["hidden"] = hidden
 
 
 class Bar:
@@ -104,7 +104,7 @@ def progress_bar(
     from rich.console import Console
 
     console = Console(stderr=True)
-    silent = _state["hidden"] or shown is False
+    silent = _shown["hidden"] or shown is False
     if silent or not (console.is_terminal or console.is_jupyter):
         yield Bar(description, total, None, lines and not silent)
         return

@@ -20,7 +20,7 @@ from optirank.cli.tables import show_performance, show_table
 if TYPE_CHECKING:
     from optirank.workflow.evaluate import Evaluation
 
-_OUT = (
+_TABLES = (
     "The table of classes (.csv), or all figures and tables (.json); - for stdout, "
     "as .csv."
 )
@@ -50,7 +50,7 @@ def evaluate(
             None,
         ),
     ] = None,
-    out: Annotated[Path | None, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = None,
+    out: Annotated[Path | None, option("FILE", _TABLES, opt.OUTPUT, "--out", "-o")] = None,
     report: opt.Report = None,
     dated: opt.Dated = False,
     dask: opt.Dask = None,

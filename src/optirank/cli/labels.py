@@ -17,7 +17,7 @@ from optirank.cli.tables import show_table
 if TYPE_CHECKING:
     from optirank.workflow.sources import LabelSets
 
-_OUT = "Write the labels with their terms (.csv; - for stdout), to correct."
+_TERMS = "Write the labels with their terms (.csv; - for stdout), to correct."
 _ONTOLOGY = "A table that this command wrote, with your corrections."
 
 
@@ -30,7 +30,7 @@ def labels(
         Path | None, option("FILE", _ONTOLOGY, None, "--ontology")
     ] = None,
     out: Annotated[
-        Path | None, option("TABLE", _OUT, opt.OUTPUT, "--out", "-o")
+        Path | None, option("TABLE", _TERMS, opt.OUTPUT, "--out", "-o")
     ] = None,
     force: opt.Force = False,
     **options: Any,
