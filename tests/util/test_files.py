@@ -17,7 +17,7 @@ from optirank._util.files import (
     write_bytes,
     write_text,
 )
-from optirank._util.interrupts import uninterrupted
+from optirank._util.work import uninterrupted
 
 
 def test_a_file_is_replaced_whole(tmp_path):

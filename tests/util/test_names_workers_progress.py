@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from optirank._util import progress
 from optirank._util.arrays import product
 from optirank._util.names import counted, printable, some
-from optirank._util.progress import hide_progress, progress_bar
-from optirank._util.workers import worker_count
+from optirank._util.work import hide_progress, progress_bar, worker_count
 from optirank.io.cluster import connect
 
 
@@ -51,7 +50,7 @@ def test_worker_counts_follow_the_usual_convention():
 def test_only_processors_that_the_process_may_use_are_counted():
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
-        "from optirank._util.workers import worker_count; print(worker_count(-1))"
+        "from optirank._util.work import worker_count; print(worker_count(-1))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

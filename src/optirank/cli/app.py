@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optirank import __version__
-from optirank._util.interrupts import remember_interrupts
+from optirank._util.work import remember_interrupts
 from optirank.cli import (
     demo,
     design,

@@ -54,7 +54,7 @@ def tidy(context: Any = None) -> Iterator[None]:
     else 1. Notes of the error (``add_note``), such as commands that go on from there,
     follow below. ``context`` is that of the command.
     """
-    from optirank._util.progress import hide_progress
+    from optirank._util.work import hide_progress
 
     outer = _running.set(context)
     logging.getLogger("optirank").handlers = [_ToStderr()]

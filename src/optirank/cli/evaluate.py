@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.files import replacing, write_text
-from optirank._util.progress import progress_bar
+from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo
 from optirank.cli.options import option
@@ -50,7 +50,9 @@ def evaluate(
             None,
         ),
     ] = None,
-    out: Annotated[Path | None, option("FILE", _TABLES, opt.OUTPUT, "--out", "-o")] = None,
+    out: Annotated[
+        Path | None, option("FILE", _TABLES, opt.OUTPUT, "--out", "-o")
+    ] = None,
     report: opt.Report = None,
     dated: opt.Dated = False,
     dask: opt.Dask = None,

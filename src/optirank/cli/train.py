@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.names import valid_text
-from optirank._util.progress import progress_bar
+from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo, tell
 from optirank.cli.options import option

@@ -17,7 +17,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.metrics import standard_error
-from optirank._util.progress import progress_bar
+from optirank._util.work import progress_bar
 from optirank.estimators._base import (
     PER_PROBLEM,
     RankLinearClassifier,

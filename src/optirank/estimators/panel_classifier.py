@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED, looks_standardised
-from optirank._util.workers import worker_count
+from optirank._util.work import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.input import data_for_fitting, data_for_scoring
 from optirank.estimators.parameters import (

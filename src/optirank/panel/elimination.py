@@ -30,7 +30,7 @@ import numpy as np
 
 from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
 from optirank._util.passes import PerSample
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.panel.softmax import fit_votes, mean_weights
 from optirank.panel.sources import Pass, mixed, row_hashes
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups

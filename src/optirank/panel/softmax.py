@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optirank._util.arrays import product
-from optirank._util.workers import one_blas_thread, threads
+from optirank._util.work import one_blas_thread, threads
 
 BLOCK_ROWS = 1024  # samples in one product: enough for BLAS, few enough for its cache
 _MAX_ITER = 1000  # far above the 10 to 50 that are needed with a penalty this strong

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from optirank._util.arrays import as_dense
-from optirank._util.workers import threads
+from optirank._util.work import threads
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import needed_values, worth_compiling
 

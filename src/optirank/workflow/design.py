@@ -19,7 +19,7 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank._util.scales import per_ten_thousand, value_scale
-from optirank._util.workers import one_blas_thread, worker_count
+from optirank._util.work import one_blas_thread, worker_count
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
 from optirank.panel.candidates import class_sums

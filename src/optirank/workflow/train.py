@@ -20,7 +20,7 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
-from optirank._util.workers import worker_count
+from optirank._util.work import worker_count
 from optirank.io.data import source_of
 from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness

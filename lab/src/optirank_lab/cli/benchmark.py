@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from optirank._util.progress import progress_bar
-from optirank._util.workers import worker_count
+from optirank._util.work import progress_bar, worker_count
 from optirank.cli.common import BAD_INPUT, UNEXPECTED, echo, tell_error
 from optirank.cli.options import GroupedCommand, PlainGroup, listed
 from optirank.cli.tables import show_table
