@@ -24,8 +24,8 @@ from anndata import AnnData
 from scipy import sparse
 from scipy.stats import rankdata
 
+from optirank._util.matrices import value_scale
 from optirank._util.metrics import balanced_accuracy
-from optirank._util.scales import value_scale
 from optirank.io.data import source_of
 from optirank.panel.candidates import class_sums
 from optirank.panel.sources import places_in_sample

@@ -56,7 +56,7 @@ def test_commands_on_models_need_neither_anndata_nor_scikit_learn(words):
 
 
 def test_telling_counts_from_logarithms_needs_no_scikit_learn():
-    code = "import sys, optirank._util.scales; print('sklearn' in sys.modules)"
+    code = "import sys, optirank._util.matrices; print('sklearn' in sys.modules)"
     assert run(code) == "False"
 
 

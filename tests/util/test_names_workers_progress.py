@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank._util import progress
-from optirank._util.arrays import product
+from optirank._util.matrices import product
 from optirank._util.names import counted, printable, some
 from optirank._util.work import hide_progress, progress_bar, worker_count
 from optirank.io.cluster import connect

@@ -28,7 +28,7 @@ from example_model import (
     telling_pair,
     trained_example,
 )
-from optirank._util.passes import PerSample
+from optirank._util.matrices import PerSample
 from optirank.io import cluster as engine_module
 from optirank.io.blocks import columns_of, read_blocks
 from optirank.io.cluster import (

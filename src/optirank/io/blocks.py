@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix, issparse, vstack
 
+from optirank._util.matrices import value_scale
 from optirank._util.names import counted, some
-from optirank._util.scales import value_scale
 from optirank.io.data import (
     KEY,
     DataError,

@@ -1,6 +1,6 @@
 """A pass over the samples of one or several AnnData: here, lazily, or on a cluster.
 
-Groups of blocks are folded (`optirank._util.passes`) and merged in the order of the
+Groups of blocks are folded (`optirank._util.matrices`) and merged in the order of the
 samples. Blocks and groups are the same ones whatever folds them, so results are the
 same to the last bit.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense
 from optirank.io.blocks import Columns, columns_of, is_lazy, is_sparse, read_blocks
 from optirank.io.data import DataError, gene_names, matrix_of, parts_of, source_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator, Progress
+    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
 
 Gathered = list[dict[str, Any]]  # what each accumulator of a group has gathered

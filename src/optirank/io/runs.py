@@ -25,7 +25,7 @@ from optirank._util.files import replacing, write_text
 from optirank.io.data import DataError
 
 if TYPE_CHECKING:
-    from optirank._util.passes import Accumulator
+    from optirank._util.matrices import Accumulator
     from optirank.io.passes import Gathered, Group
 
 _RUN = "run.json"

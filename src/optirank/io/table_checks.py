@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.matrices import value_scale
 from optirank._util.names import some
-from optirank._util.scales import value_scale
 from optirank.io.data import DataError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.matrices import inverted
 from optirank._util.names import some
-from optirank._util.scales import inverted
 from optirank.io import table_checks
 from optirank.io.data import DataError, duplicates, make_profiles
 from optirank.io.features import plain_gene_names, stripped

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.arrays import as_dense
-from optirank._util.scales import value_scale
+from optirank._util.matrices import as_dense, value_scale
 from optirank.panel.gene_roles import margin_losses
 from optirank.panel.platforms import simulate_platforms
 from optirank.panel.sources import some_rows

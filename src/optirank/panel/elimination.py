@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.matrices import PerSample
 from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
-from optirank._util.passes import PerSample
 from optirank._util.work import one_blas_thread
 from optirank.panel.softmax import fit_votes, mean_weights
 from optirank.panel.sources import Pass, mixed, row_hashes

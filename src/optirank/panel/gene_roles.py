@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense
 from optirank.panel.candidates import class_sums
 from optirank.panel.elimination import L2, RankedSamples
 from optirank.panel.softmax import mean_weights

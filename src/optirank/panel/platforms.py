@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optirank._util.scales import value_scale
+from optirank._util.matrices import value_scale
 
 VIEW_STRENGTHS = (0.5, 0.5, 1.0, 1.0)
 """Strengths of the platforms on which ``selection="transfer"`` scores held-out samples:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.arrays import product
+from optirank._util.matrices import product
 from optirank._util.work import one_blas_thread, threads
 
 BLOCK_ROWS = 1024  # samples in one product: enough for BLAS, few enough for its cache

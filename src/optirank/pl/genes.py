@@ -10,7 +10,7 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense
 from optirank.io.blocks import blocks, unique_genes
 from optirank.io.data import gene_names
 from optirank.io.objects import profiles_of

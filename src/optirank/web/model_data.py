@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from optirank import __version__
-from optirank._util.scales import STANDARDISED
+from optirank._util.matrices import STANDARDISED
 from optirank.io.homologs import ensembl_symbols, homolog_table
 from optirank.model import Model
 from optirank.model.archive import to_plain

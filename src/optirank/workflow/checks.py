@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from optirank._util.matrices import PerSample
 from optirank._util.names import counted
-from optirank._util.passes import PerSample
 from optirank.io.data import DataError, block_rows, gene_names
 from optirank.io.passes import run_pass
 from optirank.ranks.scoring import panel_ranks

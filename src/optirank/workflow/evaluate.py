@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Model
     from optirank.workflow.labels import Labels

@@ -24,7 +24,7 @@ from optirank.workflow.train import Fitted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.workflow.options import TrainingOptions
     from optirank.workflow.preparation import Prepared
 

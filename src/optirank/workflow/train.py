@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from optirank import __version__
+from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank._util.scales import STANDARDISED
 from optirank._util.work import worker_count
 from optirank.io.data import source_of
 from optirank.io.objects import FILE_COLUMN
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.io.cluster import Cluster
     from optirank.panel.elimination import Panel
 
