@@ -35,7 +35,7 @@ from optirank._util import files
 from optirank._util.files import claimed_outputs
 from optirank.cli.app import app
 from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, tidy
-from optirank.cli.tables import show_table
+from optirank.cli.outputs import show_table
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
 from profiles import changed, take_genes, take_samples

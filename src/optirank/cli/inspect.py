@@ -14,8 +14,7 @@ import typer
 from optirank.cli import options as opt
 from optirank.cli.common import echo
 from optirank.cli.options import option
-from optirank.cli.outputs import STDOUT, outputs, show_notes
-from optirank.cli.tables import show_sizes, show_table
+from optirank.cli.outputs import STDOUT, outputs, show_notes, show_sizes, show_table
 
 if TYPE_CHECKING:
     import pandas as pd

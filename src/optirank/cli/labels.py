@@ -11,8 +11,7 @@ from optirank._util.names import counted, some
 from optirank.cli import options as opt
 from optirank.cli.common import echo, tell
 from optirank.cli.options import option
-from optirank.cli.outputs import outputs
-from optirank.cli.tables import show_table
+from optirank.cli.outputs import outputs, show_table
 
 if TYPE_CHECKING:
     from optirank.workflow.sources import LabelSets

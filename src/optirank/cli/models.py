@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli.common import echo
-from optirank.cli.tables import show_table
+from optirank.cli.outputs import show_table
 
 if TYPE_CHECKING:
     from optirank.model import Model

@@ -12,9 +12,15 @@ from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo
 from optirank.cli.options import option
-from optirank.cli.outputs import STDOUT, end_strictly, outputs, show_notes, write_page
+from optirank.cli.outputs import (
+    STDOUT,
+    end_strictly,
+    outputs,
+    show_notes,
+    show_table,
+    write_page,
+)
 from optirank.cli.remedies import remedies_for_missing_genes
-from optirank.cli.tables import show_table
 
 if TYPE_CHECKING:
     from optirank.workflow.labels import Labels

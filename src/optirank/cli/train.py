@@ -14,9 +14,15 @@ from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo, tell
 from optirank.cli.options import option
-from optirank.cli.outputs import outputs, show_warnings, write_page
+from optirank.cli.outputs import (
+    outputs,
+    show_performance,
+    show_sizes,
+    show_table,
+    show_warnings,
+    write_page,
+)
 from optirank.cli.remedies import this_command
-from optirank.cli.tables import show_performance, show_sizes, show_table
 from optirank.workflow import METHODS
 
 if TYPE_CHECKING:

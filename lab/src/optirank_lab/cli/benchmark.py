@@ -12,7 +12,7 @@ import typer
 from optirank._util.work import progress_bar, worker_count
 from optirank.cli.common import BAD_INPUT, UNEXPECTED, echo, tell_error
 from optirank.cli.options import GroupedCommand, PlainGroup, listed
-from optirank.cli.tables import show_table
+from optirank.cli.outputs import show_table
 from optirank_lab.cli import options as opt
 
 if TYPE_CHECKING:
