@@ -67,7 +67,7 @@ def test_training_a_panel_needs_no_scikit_learn():
 
 def test_the_card_of_a_model_is_shown_without_anything_heavy():
     code = (
-        "import sys; from optirank.cli.inspect import show_card; "
+        "import sys; from optirank.cli.models import show_card; "
         "from optirank.model.catalogue import find_model; "
         "show_card(find_model('pancreas-human')); "
         f"print([m for m in {HEAVY} if m in sys.modules])"
