@@ -206,11 +206,11 @@ def test_no_new_labels_are_left_beside_an_old_report(tmp_path, error):
 
 SWALLOWED = """
 import os, signal, sys
-from optirank._util import interrupts
+from optirank._util import work
 from optirank._util.files import claimed_outputs, write_text
 if sys.argv[2] == "ignored":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-interrupts.remember_interrupts()
+work.remember_interrupts()
 with claimed_outputs({"the text": sys.argv[1]}, [], force=True):
     try:
         os.kill(os.getpid(), signal.SIGINT)

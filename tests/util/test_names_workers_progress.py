@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank._util import progress
+from optirank._util import work
 from optirank._util.matrices import product
 from optirank._util.names import counted, printable, some
 from optirank._util.work import hide_progress, progress_bar, worker_count
@@ -79,7 +79,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_hidden_on_request(capsys, monkeypatch)
 
 def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
     with progress_bar("units", 10, lines=True) as bar:
         for now[0] in (30.0, 61.0, 90.0, 122.0):
             bar.advance()
@@ -91,7 +91,7 @@ def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
 
 def test_the_time_left_counts_from_the_first_report_on(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
     with progress_bar("training", 100, shown=False) as bar:
         for now[0] in (50.0, 50.5, 51.0):  # files were opened, loops compiled
             bar.advance()

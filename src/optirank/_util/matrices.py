@@ -1,4 +1,18 @@
-"""Matrices of any kind as plain arrays, and products of small ones."""
+"""Matrices of samples by genes: as plain arrays, what kind of values they hold, and
+passes over their samples.
+
+A pass is a fold: blocks of samples are added to accumulators.
+
+An accumulator has three methods: ``add(block, rows)`` takes the samples of a block,
+whose places among all samples are the slice ``rows``; ``merge(other)`` takes what
+another one has gathered from the samples that follow; ``result()`` gives what was
+looked for. Sums are added up in one order: over the blocks of a group, then over the
+groups. So results have the same bits wherever the groups are folded.
+
+``add`` binds attributes anew and never changes what they hold. A shallow copy of an
+accumulator that is empty is therefore empty too, and what was gathered are the
+attributes that differ from those of the empty one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Ctrl-C that is not lost: an interrupt that a library swallows is raised again."""
+"""Long work: Ctrl-C that is not lost where a library swallows it, one kind of progress
+bar with the time left, and how many threads to use.
+"""
 
 from __future__ import annotations
 

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank._util.metrics import in_percent, percent
-from optirank._util.names import counted, some
+from optirank._util.names import counted, in_percent, percent, some
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo, tell
 from optirank.cli.options import option
 from optirank.cli.outputs import outputs, show_warnings, write_page
-from optirank.cli.remedies import this_command
-from optirank.workflow.design_tables import PLATFORM_WORDS, condition_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,7 +151,6 @@ def design(
     """
     from optirank import save
     from optirank._util.files import replacing
-    from optirank.cli.design import summary
     from optirank.workflow.design import design as run
     from optirank.workflow.sources import open_sources
 
@@ -175,7 +171,7 @@ def design(
             replace(asked, batch=source_column),
             test=judges,
             test_label=judged_by,
-            command=this_command(context, recorded=True),
+            command=opt.this_command(context, recorded=True),
             source=", ".join(path.name for path in files),  # not where they lie
             say=tell,
             progress=bar.update,
@@ -240,13 +236,6 @@ _KINDS = {
     "scored": "A list of {n} genes is scored as it is",
 }
 
-# Of a kind of condition, how much of it
-_AMOUNTS: dict[str, Callable[[float], str]] = {
-    "failing": "{:.0%}".format,
-    "needed": "{:.0f}".format,
-    "platform": PLATFORM_WORDS.__getitem__,
-    "thinned": lambda share: f"to 1/{round(1 / share)}",
-}
 Record = dict[Any, Any]
 
 
@@ -299,6 +288,8 @@ def _under_conditions(result: DesignResult) -> list[str]:
 
 def _weakest(classes: pd.DataFrame) -> list[str]:
     """The classes of lowest sensitivity."""
+    from optirank.workflow.design_tables import condition_words
+
     lines = []
     without = condition_words("needed", 1)
     weakest = classes.sort_values("sensitivity", kind="stable").head(_WEAKEST)
@@ -352,9 +343,17 @@ def _about_list(result: DesignResult) -> list[str]:
 
 def _each(rows: list[Record]) -> str:
     """The accuracy under each condition of a kind."""
+    from optirank.workflow.design_tables import PLATFORM_WORDS
+
+    amounts: dict[str, Callable[[float], str]] = {
+        "failing": "{:.0%}".format,
+        "needed": "{:.0f}".format,
+        "platform": PLATFORM_WORDS.__getitem__,
+        "thinned": lambda share: f"to 1/{round(1 / share)}",
+    }
     texts = []
     for row in rows:
-        amount = _AMOUNTS[row["kind"]](row["amount"])
+        amount = amounts[row["kind"]](row["amount"])
         texts.append(f"{amount}: {in_percent(row['balanced_accuracy'])}")
     return ", ".join(texts)
 

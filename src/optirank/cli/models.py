@@ -1,4 +1,6 @@
-"""`optirank models`: the models that can be called by name, and their cards."""
+"""`optirank models`, `inspect`, `panel` and `export`: which models there are, what one
+is and why it labels so, its genes, and its page for a browser.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,6 @@ def models(
       optirank models pancreas-human
       optirank predict query.h5ad --model pancreas-human --report labels.html
     """
-    from optirank.cli.models import show_card
     from optirank.model import load
     from optirank.model.catalogue import find_model, known_models
 

@@ -1,5 +1,5 @@
-"""The files that a command writes: claimed before any work, ``-`` for standard output,
-and the page of its result.
+"""What a command gives: files, claimed before any work, ``-`` for standard output, the
+page of its result, its notes, and tables on the terminal.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 def show_performance(performance: Performance, title: str) -> None:
     """Print how each class that has samples does, so that it fits in 80 columns."""
-    from optirank._util.metrics import in_percent, with_interval
+    from optirank._util.names import in_percent, with_interval
     from optirank.workflow.performance import MEASURES
 
     title = f"{title}, % (95 % intervals)"
@@ -213,7 +213,7 @@ def show_performance(performance: Performance, title: str) -> None:
 
 def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
     """Print the accuracy of each size of the panel, and how one was chosen."""
-    from optirank._util.metrics import in_percent
+    from optirank._util.names import in_percent
 
     if len(curve) < 2:
         return

@@ -1,8 +1,13 @@
-"""`optirank predict`: labels for the samples of a file."""
+"""`optirank predict` and `optirank evaluate`: labels for the samples of a file, labels
+against the true classes, and the commands that help where genes are missing.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,9 +28,9 @@ from optirank.cli.outputs import (
     show_table,
     write_page,
 )
-from optirank.cli.remedies import remedies_for_missing_genes
 
 if TYPE_CHECKING:
+    from optirank.model import Model
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.labels import Labels
 
@@ -134,6 +139,8 @@ def _show_labels(labels: Labels) -> None:
         show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
 
 
+# Options of which a new training has its own
+_OUTPUTS = ("--out", "--report", "--for")
 _TABLES = (
     "The table of classes (.csv), or all figures and tables (.json); - for stdout, "
     "as .csv."
@@ -235,7 +242,7 @@ def evaluate(
 
 def _show_performance(evaluation: Evaluation, label: str) -> None:
     """Print the figures of each class, those of withholding, and the headline."""
-    from optirank._util.metrics import percent
+    from optirank._util.names import percent
 
     judged = evaluation.performance
     show_performance(judged, f"Labels against {label}")
@@ -322,3 +329,53 @@ def _plain(evaluation: Evaluation) -> dict[str, Any]:
         "notes": evaluation.notes,
         "tables": tables,
     }
+
+
+@contextmanager
+def remedies_for_missing_genes(
+    context: typer.Context, fitted: Model, query: Path
+) -> Iterator[None]:
+    """Add the commands that help to the error of missing genes."""
+    from optirank.model import MissingGenesError
+
+    try:
+        yield
+    except MissingGenesError as error:
+        remedies = {}
+        if error.match.other_column:
+            gene_column = error.match.other_column[0]
+            remedies["read the gene names of the query from another column:"] = (
+                opt.this_command(context, gene_column=gene_column)
+            )
+        if error.droppable and "drop_classes" in context.params:
+            remedies[
+                "leave these classes out, whose samples then get another label:"
+            ] = opt.this_command(context, drop_classes=True)
+        if error.match.present.any():
+            remedies["train a model for the genes that the query has:"] = _training_for(
+                query, fitted, context
+            )
+        for words, command in remedies.items():
+            error.add_note(words)
+            error.add_note(command)
+        if remedies:
+            error.args = (f"{error.what} One can:",)
+        raise
+
+
+def _training_for(query: Path, fitted: Model, context: typer.Context) -> str:
+    """The command that made a model, for the genes of a query; else one to fill in."""
+    words = shlex.split(fitted.card.command)
+    files_are_here = all(
+        Path(name).is_file() for name in fitted.card.source.split(", ")
+    )
+    if words[:2] != ["optirank", "train"] or not files_are_here:
+        words = ["optirank", "train", "REFERENCE", "--label", "LABEL"]
+    kept: list[str] = []
+    for word, previous in zip(words, ["", *words], strict=False):
+        if word not in _OUTPUTS and previous not in _OUTPUTS:
+            kept.append(word)
+    genes_in = context.params.get("genes_in")
+    if genes_in is not None and "--genes-in" not in kept:
+        kept += ["--genes-in", str(genes_in)]
+    return shlex.join([*kept, "--for", str(query), "--out", "for_query.optirank"])

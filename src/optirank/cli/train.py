@@ -1,4 +1,6 @@
-"""`optirank labels`: the labels of sets side by side, and their Cell Ontology terms."""
+"""`optirank labels` and `optirank train`: the labels of sets side by side with their
+terms, and from labelled profiles to a model file and a report.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,6 @@ from optirank.cli.outputs import (
     show_warnings,
     write_page,
 )
-from optirank.cli.remedies import this_command
 from optirank.workflow import METHODS
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def train(
             result = run(
                 data,
                 asked,
-                command=this_command(context, recorded=True),
+                command=opt.this_command(context, recorded=True),
                 source=", ".join(valid_text(path.name) for path in files),
                 say=tell,
                 progress=bar.update,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optirank._util.metrics import in_percent, percent
-from optirank._util.names import some
+from optirank._util.names import in_percent, percent, some
 from optirank.pl.axes import figure_image
 from optirank.pl.design import MOST_GENES, draw_classes, draw_conditions, draw_dots
 from optirank.pl.genes import draw_sizes
