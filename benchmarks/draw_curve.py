@@ -16,7 +16,7 @@ from optirank_lab.benchmark.curve import means
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 ALL_AT = 700  # where "all" stands on the axis
-METHODS = {  # label, colour on white, on black
+STYLES = {  # label, colour on white, on black
     "panel": ("optirank panel", "#c2410c", "#fb923c"),
     "nearest class mean": ("nearest class mean", "#7e22ce", "#c084fc"),
     "k-TSP": ("k-TSP", "#0f766e", "#2dd4bf"),
@@ -80,7 +80,7 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
     figure, ax = plt.subplots(figsize=(8.4, 4.5), layout="constrained", facecolor=paper)
     ax.set_facecolor(paper)
     ends = []
-    for method, (label, *colours) in METHODS.items():
+    for method, (label, *colours) in STYLES.items():
         rows, colour = table[table["method"] == method], colours[dark]
         if rows.empty:
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from draw_curve import FIGURES, METHODS, look
+from draw_curve import FIGURES, STYLES, look
 from matplotlib.ticker import NullLocator
 from tables import across_platforms, read, tissues_of
 from tables_use import with_errors
@@ -50,7 +50,7 @@ def draw_problems(dark: bool) -> plt.Figure:
     places = range(len(wide))
     ax.hlines(places, wide.min(axis=1), wide.max(axis=1), color=look(dark).quiet, lw=3)
     for name in reversed(wide.columns):
-        colour = METHODS[SHOWN[name][0]][1 + dark]
+        colour = STYLES[SHOWN[name][0]][1 + dark]
         size = 70 if name == ours else 34
         ax.scatter(wide[name], places, s=size, color=colour, label=name, zorder=3)
     ax.set_yticks(places, list(wide.index))

@@ -31,8 +31,8 @@ from tables import by_pairs
 
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
-from optirank.panel.adaptation import learn_from_query
-from optirank.panel.sources import fold_matrix
+from optirank.panel.further import learn_from_query
+from optirank.panel.samples import fold_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.scoring import best_class
 from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks

@@ -41,9 +41,9 @@ from optirank._util.metrics import balanced_accuracy
 from optirank._util.work import one_blas_thread
 from optirank.io.reading import open_expression
 from optirank.model import MissingGenesError
-from optirank.model.catalogue import SHIPPED, SUFFIX
-from optirank.panel.agreement import RanksByLabel, agreement_of
-from optirank.panel.sources import fold_matrix
+from optirank.model.file import SHIPPED, SUFFIX
+from optirank.panel.further import RanksByLabel, agreement_of
+from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.tasks import BenchmarkTask

@@ -19,7 +19,7 @@ from tables import (
     tissues_of,
 )
 
-from optirank_lab.benchmark.curve import ALL, METHODS, PANEL, TOOLS
+from optirank_lab.benchmark.curve import ALL, CURVE_METHODS, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import compare, over_tissues
 from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 
@@ -41,7 +41,7 @@ def curve_of(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean over tissues by method and number of genes."""
     sizes = sorted(rows["k"].unique(), key=lambda k: (k == ALL, k.rjust(9)))
     wide = mean_over_tissues(rows, ["method", "k"]).unstack()
-    order = [name for name in (*METHODS, *TOOLS) if name in wide.index]
+    order = [name for name in (*CURVE_METHODS, *TOOLS) if name in wide.index]
     text = wide.loc[order, sizes].map(percent).rename(columns={ALL: "all candidates"})
     text.index = [named(name, rows) for name in order]
     return as_text(text, "genes")

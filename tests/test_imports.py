@@ -68,7 +68,7 @@ def test_training_a_panel_needs_no_scikit_learn():
 def test_the_card_of_a_model_is_shown_without_anything_heavy():
     code = (
         "import sys; from optirank.cli.models import show_card; "
-        "from optirank.model.catalogue import find_model; "
+        "from optirank.model.file import find_model; "
         "show_card(find_model('pancreas-human')); "
         f"print([m for m in {HEAVY} if m in sys.modules])"
     )
@@ -175,7 +175,7 @@ def test_the_drawing_has_every_room_and_no_circle():
         "import optirank.workflow.train",
         "def late():\n    from optirank.cli import main",
         "from optirank import save",
-        "import importlib\nimportlib.import_module('optirank.report.pages')",
+        "import importlib\nimportlib.import_module('optirank.report')",
     ],
 )
 def test_an_arrow_upwards_is_found_however_it_is_written(code):

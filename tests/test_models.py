@@ -15,7 +15,7 @@ import pytest
 from optirank import load, save
 from optirank.datasets.example import write_example
 from optirank.model import Tree
-from optirank.model.catalogue import find_model, known_models
+from optirank.model.file import find_model, known_models
 from optirank.workflow.predict import label_profiles
 
 ROOT = Path(__file__).parents[1]

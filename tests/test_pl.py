@@ -25,9 +25,9 @@ from example_model import (
 )
 from optirank import OptirankClassifierCV, PanelClassifier, tl
 from optirank.datasets import DataError, make_unstable_ranks
-from optirank.panel.agreement import Agreement
-from optirank.pl.agreement import draw_agreement
+from optirank.panel.further import Agreement
 from optirank.pl.genes import draw_sizes
+from optirank.pl.labels import draw_agreement
 
 mpl = pytest.importorskip("matplotlib")
 

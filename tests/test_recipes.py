@@ -34,7 +34,7 @@ from optirank.estimators._base import RankLinearClassifier
 from optirank.io.data import make_profiles
 from optirank.io.formats import Format
 from optirank.io.reading import FORMATS
-from optirank.panel.candidates import ClassSums
+from optirank.panel.samples import ClassSums
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at

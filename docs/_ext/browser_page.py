@@ -15,7 +15,7 @@ def write_browser_page(app, error) -> None:
     if error is not None or app.builder.format != "html":
         return
     from optirank.model import load
-    from optirank.model.catalogue import SHIPPED
+    from optirank.model.file import SHIPPED
     from optirank.web import page
 
     models = [load(path) for path in sorted(SHIPPED.glob("*.optirank"))]

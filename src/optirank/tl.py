@@ -26,7 +26,7 @@ from optirank.io.objects import (
 )
 from optirank.model import Model
 from optirank.model.file import as_model
-from optirank.report.pages import check_report, write_report
+from optirank.report import check_report, write_report
 from optirank.workflow import Result
 from optirank.workflow.design import DesignResult
 from optirank.workflow.design import design as run_design

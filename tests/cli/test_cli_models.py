@@ -225,7 +225,7 @@ def test_without_a_page_there_are_no_new_labels(folder, monkeypatch):
 
     (folder / "page.html").write_text("old page")
     before = sorted(folder.iterdir())
-    monkeypatch.setattr("optirank.report.pages.page", fail)
+    monkeypatch.setattr("optirank.report.page", fail)
     outputs = ("-o", "labels.csv", "--report", "page.html", "--force")
     assert optirank(*PREDICT, *outputs).exit_code == INTERRUPTED
     assert sorted(folder.iterdir()) == before

@@ -14,7 +14,7 @@ from optirank import save
 from optirank.cli import app
 from optirank.cli.common import BAD_INPUT
 from optirank.model import load
-from optirank.model.catalogue import known_models
+from optirank.model.file import known_models
 
 
 def optirank(*arguments: object, columns: int = 80) -> Result:

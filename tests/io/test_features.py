@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optirank.io.choice import raw_note
+from optirank.io.objects import raw_note
 
 KNOWN = [f"G{k}" for k in range(100)]
 

@@ -8,10 +8,9 @@ import pytest
 from scipy import sparse
 
 from optirank.io import cluster as dask_module
-from optirank.io.blocks import is_lazy, unique_genes
 from optirank.io.data import DataError, matrix_of
 from optirank.io.objects import join, profiles_of
-from optirank.io.passes import run_pass
+from optirank.io.passes import is_lazy, run_pass, unique_genes
 
 anndata = pytest.importorskip("anndata")
 array = pytest.importorskip("dask.array")

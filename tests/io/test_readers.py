@@ -32,9 +32,9 @@ from expression_files import (
     write_tenx_h5,
 )
 from optirank.datasets import DataError, open_expression, read_expression
-from optirank.io.blocks import blocks, unique_genes
 from optirank.io.data import about, gene_names, notes_of, raw_genes, text_column
 from optirank.io.objects import join, profiles_of
+from optirank.io.passes import blocks, unique_genes
 from optirank.io.reading import open_file, write_h5ad, write_table
 from profiles import changed, take_genes, take_samples, values
 

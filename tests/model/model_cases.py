@@ -24,9 +24,8 @@ from optirank.model import (
     fit_likeness,
 )
 from optirank.model.card import ClassCounts, CurvePoint, JudgedSet
-from optirank.model.further import FurtherGenes
-from optirank.model.values import ValueShares
-from optirank.model.weights import References, SizedPanel
+from optirank.model.likeness import FurtherGenes, ValueShares
+from optirank.model.model import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
 
 LABELS = {

@@ -11,7 +11,7 @@ import pytest
 
 from example_model import trained_example
 from optirank import load, save, tl
-from optirank.model.catalogue import find_model, known_models
+from optirank.model.file import find_model, known_models
 
 
 @pytest.fixture

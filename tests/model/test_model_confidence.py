@@ -16,8 +16,12 @@ from scipy.stats import binomtest
 
 from optirank.model import fit_error_control, fit_likeness
 from optirank.model.confidence import raise_threshold
-from optirank.model.likeness import forgiven_shift
-from optirank.model.values import ValueCounter, ValueShares, value_notes
+from optirank.model.likeness import (
+    ValueCounter,
+    ValueShares,
+    forgiven_shift,
+    value_notes,
+)
 from optirank.ranks.scoring import panel_ranks
 
 # Error control

@@ -46,7 +46,7 @@ from optirank.datasets import make_unstable_ranks
 from optirank.model import Card, ModelFileError
 from optirank.model.card import ClassCounts, JudgedSet
 from optirank.model.file import model_digest
-from optirank.model.further import FurtherGenes
+from optirank.model.likeness import FurtherGenes
 
 
 def save_and_load(model, folder: Path) -> Model:

@@ -22,7 +22,7 @@ from model_cases import (
 
 from optirank import Model
 from optirank.model import Card, MissingGenesError
-from optirank.model.weights import References, SizedPanel
+from optirank.model.model import References, SizedPanel
 from optirank.ranks.relative import TIES
 from rank_definition import ranks_by_definition
 

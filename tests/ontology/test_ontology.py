@@ -14,8 +14,7 @@ from optirank.ontology import (
     read_terms,
     write_terms,
 )
-from optirank.ontology.matching import USUAL_NAMES
-from optirank.ontology.terms import TABLE
+from optirank.ontology.terms import TABLE, USUAL_NAMES
 
 ONTOLOGY = cell_ontology()
 

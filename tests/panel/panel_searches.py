@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from optirank.panel.elimination import search_panels
-from optirank.panel.sources import DrawnSamples, fold_matrix, keys_of_matrix
+from optirank.panel.samples import DrawnSamples, fold_matrix, keys_of_matrix
 
 
 def search_matrix(X, codes, n_classes, fold_of=None, **options):

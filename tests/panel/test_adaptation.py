@@ -13,9 +13,9 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from optirank.panel import adaptation
-from optirank.panel.adaptation import learn_from_query, sharpened
-from optirank.panel.sources import fold_matrix
+from optirank.panel import further
+from optirank.panel.further import learn_from_query, sharpened
+from optirank.panel.samples import fold_matrix
 
 
 def query(n=240, d=300, n_classes=3, seed=0, sure=1.0):
@@ -82,7 +82,7 @@ def test_forms_threads_and_blocks_change_nothing(monkeypatch):
     for form in (sparse.csr_matrix, sparse.csc_array):
         other = learn(probabilities, form(X), n_threads=2)
         np.testing.assert_array_equal(first, other)
-    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 300 * 17)
+    monkeypatch.setattr("optirank.panel.samples._BLOCK_ENTRIES", 300 * 17)
     blocks = learn(probabilities, X)
     np.testing.assert_allclose(first, blocks, atol=1e-6)
 
@@ -97,7 +97,7 @@ def test_a_monotone_map_of_the_values_changes_nothing_where_all_genes_take_part(
 def test_large_queries_are_learned_from_a_fixed_number_of_samples(monkeypatch):
     X, codes, probabilities = query(n=600)
     whole = learn(probabilities, X)
-    monkeypatch.setattr(adaptation, "_MOST", 60)
+    monkeypatch.setattr(further, "_MOST", 60)
     few = learn(probabilities, X)
     before = balanced_accuracy_score(codes, probabilities.argmax(axis=1))
     assert balanced_accuracy_score(codes, few.argmax(axis=1)) > before + 0.1

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank.panel.agreement import (
+from optirank.panel.further import (
     CLEAR,
     FEWEST_GENES,
     MOST_SAMPLES,
@@ -15,8 +15,7 @@ from optirank.panel.agreement import (
     every_so_many,
     further_genes,
 )
-from optirank.panel.candidates import class_sums
-from optirank.panel.sources import fold_matrix, places_in_sample
+from optirank.panel.samples import class_sums, fold_matrix, places_in_sample
 
 
 def ranks(values):

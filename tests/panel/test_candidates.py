@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank.panel.candidates import ClassSums, class_sums
+from optirank.panel.samples import ClassSums, class_sums
 from optirank_lab.baselines.transformers import label_correlations
 
 

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from optirank._util.matrices import PerSample
-from optirank.panel.sources import (
+from optirank.panel.samples import (
     DrawnSamples,
     KeptSamples,
     deal_folds,
@@ -62,7 +62,7 @@ def test_sparse_places_stay_sparse():
 
 
 def test_blocks_are_all_samples_in_order(monkeypatch):
-    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 35)
+    monkeypatch.setattr("optirank.panel.samples._BLOCK_ENTRIES", 35)
     X = np.arange(70.0).reshape(14, 5)
     columns = np.array([4, 1])
     for form in (np.asarray, sparse.csr_matrix, sparse.csc_matrix):
@@ -102,7 +102,7 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
         return looking.sums, *(accumulator.result() for accumulator in others)
 
     sums, kept, groups = gathered()
-    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 12 * 7)
+    monkeypatch.setattr("optirank.panel.samples._BLOCK_ENTRIES", 12 * 7)
     sums_of_blocks, kept_of_blocks, groups_of_blocks = gathered()
     np.testing.assert_allclose(sums_of_blocks.sums, sums.sums, rtol=1e-12)
     np.testing.assert_allclose(sums_of_blocks.squares, sums.squares, rtol=1e-12)
@@ -114,7 +114,7 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_what_is_drawn_depends_on_the_samples_and_not_on_their_order(form, monkeypatch):
-    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 300 * 70)
+    monkeypatch.setattr("optirank.panel.samples._BLOCK_ENTRIES", 300 * 70)
     rng = np.random.default_rng(0)
     X = rng.poisson(0.5, (3000, 70)).astype(float)
     codes = (np.arange(3000) % 10 == 0).astype(int)

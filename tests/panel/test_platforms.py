@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank.panel.platforms import log_spread, simulate_platforms
+from optirank.panel.drills import log_spread, simulate_platforms
 
 
 def counts(n=40, d=30):

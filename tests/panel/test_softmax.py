@@ -8,8 +8,7 @@ from scipy.optimize import approx_fprime
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.votes import centred
+from optirank.panel.votes import centred, fit_votes, mean_weights
 
 
 def problem(n=300, k=25, n_classes=4, seed=0):

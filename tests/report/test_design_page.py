@@ -9,7 +9,7 @@ import pandas as pd
 
 from browser import open_page
 from design_cases import chosen, scored
-from optirank.report.pages import page, write_report
+from optirank.report import page, write_report
 
 
 def figures(text: str) -> set[str]:

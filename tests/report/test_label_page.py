@@ -24,7 +24,7 @@ from optirank.cli.common import in_flags
 from optirank.io.objects import profiles_of
 from optirank.model import Model
 from optirank.model.card import ClassCounts
-from optirank.report.pages import page
+from optirank.report import page
 from optirank.workflow.labels import label_table
 from optirank.workflow.predict import PredictOptions, label_profiles
 from profiles import take_samples

@@ -10,7 +10,7 @@ import numpy as np
 from example_model import LABEL, training_result
 from optirank.cli.common import in_flags
 from optirank.model.card import ClassCounts
-from optirank.report.pages import page
+from optirank.report import page
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import PredictOptions
 from profiles import changed, take_samples

@@ -26,14 +26,14 @@ from example_model import telling_model, telling_pair
 from optirank.datasets import read_expression
 from optirank.io.homologs import ensembl_ids_of, ensembl_symbols, homolog_table
 from optirank.model import load
-from optirank.web.model_data import (
+from optirank.web.page_file import (
     WORDS,
+    bundle,
     gene_tables,
     generator_state,
     model_data,
     packed_json,
 )
-from optirank.web.page_file import bundle
 
 HERE = Path(__file__).parent
 MODULES = HERE.parents[1] / "src" / "optirank" / "web" / "page"

@@ -30,24 +30,25 @@ from example_model import (
 )
 from optirank._util.matrices import PerSample
 from optirank.io import cluster as engine_module
-from optirank.io.blocks import columns_of, read_blocks
 from optirank.io.cluster import (
     Cluster,
     ClusterError,
+    Parts,
     check_versions,
     cluster_at,
     connect,
     installed,
+    parts_folder,
 )
 from optirank.io.data import DataError, matrix_of
 from optirank.io.objects import join, profiles_of
-from optirank.io.passes import run_pass
+from optirank.io.passes import columns_of, read_blocks, run_pass
 from optirank.io.reading import (
+    ChangedFileError,
     open_file,
     read_expression,
     write_h5ad,
 )
-from optirank.io.runs import ChangedFileError, Parts, parts_folder
 from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
 from optirank.workflow.label_files import predict_file

@@ -22,7 +22,7 @@ from example_model import (
 from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.reading import open_expression
-from optirank.report.pages import page, write_report
+from optirank.report import page, write_report
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.label_files import predict_file
 from optirank.workflow.predict import PredictOptions

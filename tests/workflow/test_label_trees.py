@@ -16,7 +16,7 @@ from optirank.datasets.example import make_example
 from optirank.io.objects import join
 from optirank.model.tree import SURE, fit_tree_control
 from optirank.ontology import ID_COLUMN
-from optirank.report.pages import write_report
+from optirank.report import write_report
 from optirank.workflow.cards import model_card
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.label_files import join_labels, predict_file

@@ -14,7 +14,7 @@ from optirank.io.data import gene_names
 from optirank.io.objects import join
 from optirank.io.passes import run_pass
 from optirank.io.reading import write_h5ad
-from optirank.panel.sources import KeptSamples
+from optirank.panel.samples import KeptSamples
 from optirank.workflow.sources import gene_names_in, genes_of_queries, open_sources
 from optirank.workflow.train import TrainingOptions, train
 from profiles import changed, take_genes, take_samples

@@ -15,7 +15,7 @@ from example_model import telling_model, telling_pair
 from optirank._util.matrices import STANDARDISED
 from optirank.io.reading import write_h5ad
 from optirank.model.likeness import INVERTED
-from optirank.panel.agreement import Agreement
+from optirank.panel.further import Agreement
 from optirank.tl import annotate
 from optirank.workflow.label_files import predict_file
 from optirank.workflow.options import PredictOptions

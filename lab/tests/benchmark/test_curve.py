@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from benchmark_cases import write_sets
 from fake_peers import GOOD, RAISES, make_peer
 from optirank_lab.benchmark import curve, engine, rivals
-from optirank_lab.benchmark.curve import METHODS
+from optirank_lab.benchmark.curve import CURVE_METHODS
 from optirank_lab.benchmark.designs import CURVE, QUICK, RealTasks
 from optirank_lab.benchmark.results import Storage
 from optirank_lab.benchmark.tasks import find_pairs
@@ -56,7 +56,7 @@ def test_every_method_has_every_size(study):
         expected = {"all"} if method in only_all else sizes
         assert set(rows["k"]) == expected | ({"all"} if method in of_all else set())
     for _, rows in table.groupby("pair"):
-        assert list(dict.fromkeys(rows["method"])) == [*METHODS]
+        assert list(dict.fromkeys(rows["method"])) == [*CURVE_METHODS]
     assert len(table["pair"].unique()) == len(pairs)
     assert table["balanced_accuracy"].mean() > 0.8
 

@@ -43,7 +43,7 @@ def models(
       optirank predict query.h5ad --model pancreas-human --report labels.html
     """
     from optirank.model import load
-    from optirank.model.catalogue import find_model, known_models
+    from optirank.model.file import find_model, known_models
 
     if name is not None:
         show_card(find_model(name))
@@ -122,7 +122,7 @@ def inspect(
       optirank inspect model.optirank query.h5ad --explain cell_17 --class "t cell"
     """
     from optirank.model import load
-    from optirank.model.catalogue import find_model
+    from optirank.model.file import find_model
     from optirank.workflow.options import PredictOptions
 
     if (file is None) != (explain is None):

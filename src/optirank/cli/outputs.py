@@ -55,7 +55,7 @@ def outputs(
     given = context.params
     report = given.get("report")
     if report is not None:
-        from optirank.report.pages import check_report
+        from optirank.report import check_report
 
         check_report(report)
     elif given.get("dated"):
@@ -105,7 +105,7 @@ def write_page(result: Result, context: typer.Context) -> None:
     """Write the page of a result where one is asked for, and say where it is."""
     report = context.params["report"]
     if report is not None:
-        from optirank.report.pages import write_report
+        from optirank.report import write_report
 
         dated = context.params["dated"]
         write_report(result, report, dated=dated, spell=in_flags)

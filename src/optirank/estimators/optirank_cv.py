@@ -25,7 +25,7 @@ from optirank.estimators._base import (
 )
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.estimators.parameters import FROM_ZERO, PENALTY, Several, one_of
-from optirank.panel.platforms import VIEW_STRENGTHS, simulate_platforms
+from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.families import OptirankFamily, Samples

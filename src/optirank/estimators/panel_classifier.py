@@ -36,7 +36,7 @@ from optirank.panel.elimination import (
     search_panels,
     stages,
 )
-from optirank.panel.sources import DrawnSamples, fold_matrix, keys_of_matrix
+from optirank.panel.samples import DrawnSamples, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import N_FOLDS

@@ -14,8 +14,11 @@ import functools
 import hashlib
 import importlib.metadata
 import itertools
+import json
 import platform
+import shutil
 import time
+import zipfile
 from asyncio import CancelledError
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,22 +27,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import optirank
+from optirank._util.files import replacing, write_text
 from optirank._util.names import counted
-from optirank.io.blocks import Columns, streams
 from optirank.io.data import DataError, about, matrix_of
-from optirank.io.passes import Fold, Group, Piece
-from optirank.io.reading import Store
-from optirank.io.runs import ChangedFileError, Parts, check_unchanged
+from optirank.io.passes import Columns, Fold, Gathered, Group, Piece, streams
+from optirank.io.reading import ChangedFileError, Store, check_unchanged, signature
 
 if TYPE_CHECKING:
     from distributed import Client, Future, as_completed
     from numpy.typing import NDArray
+
+    from optirank._util.matrices import Accumulator
 
 RETRIES = 2  # of a task that fails; a worker that dies counts apart
 _MOST_FAILURES = 20  # tasks: as many mean that more is wrong than a block
 _PATIENCE = 60.0  # seconds to wait for a worker when all are gone
 _POLL = 0.02  # seconds between looks at whether a task is done
 _CONNECT_SECONDS = 10  # in which a scheduler must answer
+_RUN = "run.json"
 _COMPARED = ("numpy", "scipy", "numba", "dask", "distributed")
 _TOGETHER = 128  # groups of lazy data that are given to the scheduler at once
 _GO_ON = "then run the same command, which goes on where it stopped"
@@ -59,7 +64,7 @@ def cluster_at(
     ----------
     address : of a dask scheduler whose workers can read the same files.
     parts : a folder for finished blocks, removed when the block ends without an error.
-    run : what the finished blocks belong to, see `optirank.io.runs.run_of`.
+    run : what the finished blocks belong to, see `run_of`.
     """
     if address is None:
         yield None
@@ -378,3 +383,99 @@ def _fold_group(
     """Fold a group of blocks with rising columns."""
     ordered = (block if order is None else block[:, order] for block in blocks)
     return fold.group(map(Columns(None, sums).of, ordered), start)
+
+
+def run_of(
+    model_digest: str,
+    files: Sequence[str | Path],
+    options: Mapping[str, Any],
+    reading: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What finished blocks belong to: model, files as they are now, and options."""
+    asked = {"options": options, "reading": reading}
+    texts = json.dumps(asked, sort_keys=True, default=str)
+    return {
+        "optirank": optirank.__version__,
+        "model": model_digest,
+        "files": {str(Path(file).resolve()): [*signature(file)] for file in files},
+        "options": hashlib.sha256(texts.encode()).hexdigest(),
+    }
+
+
+def parts_folder(out: Path) -> Path:
+    """Where finished blocks of the labels in a file are kept until it is written."""
+    return out.with_name(f"{out.name}.parts")
+
+
+class Parts:
+    """The folder of a run.
+
+    Parameters
+    ----------
+    folder : made where it does not exist.
+    run : what the results belong to, in the types that JSON has.
+
+    Attributes
+    ----------
+    stored : the names of the files that were there at the start.
+    """
+
+    def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
+        self.folder = folder
+        text = json.dumps(run, indent=1, sort_keys=True) + "\n"
+        if folder.is_dir() and not _is(folder / _RUN, text):
+            shutil.rmtree(folder)
+        folder.mkdir(exist_ok=True)
+        write_text(folder / _RUN, text)
+        self.stored = {path.stem for path in folder.glob("*.npz")}
+
+    def load(self, number: int, empty: Sequence[Accumulator]) -> list[Group] | None:
+        """What a task gave for each group; None where it is not there.
+
+        What is a list, a number or a text is seen from the empty accumulators.
+        """
+        if self._path(number).stem not in self.stored:
+            return None
+        try:
+            with np.load(self._path(number), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            return None  # damaged: it is done again
+        gathered: list[Gathered] = [[{} for _ in empty] for _ in arrays["stops"]]
+        for key, array in arrays.items():
+            if key == "stops":
+                continue
+            group, place, name, _ = key.split(".")
+            values = gathered[int(group)][int(place)]
+            entry = array if array.ndim else array.item()
+            if isinstance(vars(empty[int(place)])[name], list):
+                values.setdefault(name, []).append(entry)
+            else:
+                values[name] = entry
+        return list(zip(arrays["stops"].tolist(), gathered, strict=True))
+
+    def save(self, number: int, groups: list[Group]) -> None:
+        """Write what a task gave for each group."""
+        arrays = {"stops": np.array([stop for stop, _ in groups])}
+        for group, (_, gathered) in enumerate(groups):
+            for place, values in enumerate(gathered):
+                for name, value in values.items():
+                    entries = value if isinstance(value, list) else [value]
+                    for k, entry in enumerate(entries):
+                        arrays[f"{group}.{place}.{name}.{k}"] = np.asarray(entry)
+        with replacing(self._path(number)) as temporary, open(temporary, "xb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+
+    def remove(self) -> None:
+        """Remove the folder, when the run is finished."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:08}.npz"
+
+
+def _is(path: Path, text: str) -> bool:
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optirank._util.names import some
-from optirank.io.blocks import unique_genes
 from optirank.io.data import DataError, other_names, readable, used_names, with_genes
+from optirank.io.passes import unique_genes
 from optirank.io.table_files import open_text, separator
 
 if TYPE_CHECKING:

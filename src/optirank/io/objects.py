@@ -1,5 +1,6 @@
 """Profiles of objects in memory or lazy: AnnData, SpatialData, MuData, data frames;
-and several data sets that are used as one, over the genes that all of them have.
+which matrix of them is read; and several data sets that are used as one, over the genes
+that all of them have.
 
 Packages are recognised by the attributes of their objects and never imported.
 """
@@ -7,14 +8,12 @@ Packages are recognised by the attributes of their objects and never imported.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank.io.blocks import is_dask, unique_genes
-from optirank.io.choice import choose_matrix, choose_table
 from optirank.io.data import (
     DataError,
     MissingExtraError,
@@ -26,13 +25,102 @@ from optirank.io.data import (
     used_names,
     with_annotations,
 )
-from optirank.io.features import with_named_genes
+from optirank.io.genes import with_named_genes
 from optirank.io.homologs import in_names_of
-from optirank.io.options import ReadOptions
+from optirank.io.passes import is_dask, unique_genes
 
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
+
+_ENOUGH = 0.9  # share of the known genes above which X is used as it is
+
+
+def choose_table(tables: Any, name: str | None, source: object, what: str) -> str:
+    """The name of the table to read: the one asked for, or the only one."""
+    names = [str(key) for key in tables]
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None:
+        raise DataError(
+            f"{source} has {len(names)} {what}, {some(names)}: name one of them "
+            "(table=)"
+        )
+    if name not in names:
+        raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
+    return name
+
+
+def choose_matrix(
+    adata: Any,
+    source: object,
+    *,
+    layer: str | None,
+    use_raw: bool,
+    gene_column: str | None,
+    known_genes: Sequence[str],
+) -> tuple[Any, Any, list[str]]:
+    """The matrix to read, what has its genes (the AnnData, or its raw), and notes.
+
+    ``adata`` is an AnnData, or has its X, layers, raw and var_names.
+    """
+    raw = adata.raw
+    if use_raw and layer is not None:
+        raise DataError(f"{source}: use_raw=True and layer={layer!r}: give one of them")
+    if use_raw:
+        if raw is None:
+            raise DataError(
+                f"{source} has no raw (use_raw=True): use X (use_raw=False) or a layer"
+            )
+        return raw.X, raw, []
+    if layer is not None:
+        return layer_of(adata.layers, layer, source), adata, []
+    if raw is not None and gene_column is None:
+        note = raw_note(known_genes, adata.var_names, raw.var_names)
+        if note is not None:
+            return raw.X, raw, [note]
+    if adata.X is None:
+        raise DataError(
+            f"{source} has no X: name one of its layers (layer=), there are "
+            f"{some(adata.layers)}"
+        )
+    return adata.X, adata, []
+
+
+def layer_of(layers: Mapping[str, Any], layer: str, source: object) -> Any:
+    """A layer; the error of one that is not there lists all."""
+    if layer not in layers:
+        raise DataError(f"{source} has no layer {layer!r}: there are {some(layers)}")
+    return layers[layer]
+
+
+def raw_note(
+    known_genes: Iterable[str], genes: Iterable[str], raw_genes: Iterable[str]
+) -> str | None:
+    """Why raw is to be read instead of X, or None where X is.
+
+    Asked where the user named neither a layer nor ``use_raw``. After scanpy's usual
+    steps X has the variable genes alone, often scaled, and raw has all. raw is used if
+    X lacks a tenth of the known genes or more, and raw has half of these at least.
+
+    Parameters
+    ----------
+    known_genes : the genes of the model (of all its panels).
+    genes, raw_genes : those of X and of raw.
+    """
+    known = {name.casefold() for name in known_genes}
+    if not known:
+        return None
+    in_x = len(known.intersection(str(name).casefold() for name in genes))
+    in_raw = len(known.intersection(str(name).casefold() for name in raw_genes))
+    lacking = len(known) - in_x
+    if in_x > _ENOUGH * len(known) or in_raw - in_x < lacking / 2:
+        return None
+    return (
+        f"raw is read: X has {in_x} of the {len(known)} genes of the model, raw has "
+        f"{in_raw}"
+    )
+
 
 FILE_COLUMN = "file"  # says which of several sources a sample is from
 _LABELS = "label"  # the column of labels that were given apart from the data
@@ -115,13 +203,31 @@ def profiles_of(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
             f"DataFrame, not a {type(data).__name__}: {remedy}"
         )
-    options = ReadOptions(
+    matrix, part, notes = choose_matrix(
+        adata,
+        "adata",
         layer=layer,
         use_raw=use_raw,
         gene_column=gene_column,
-        known_genes=tuple(known_genes),
+        known_genes=known_genes,
     )
-    return _profiles_of_anndata(adata, options)
+    if is_dask(matrix) and np.isnan(matrix.shape).any():
+        raise ValueError(
+            "its dask array does not know its number of samples: call "
+            "compute_chunk_sizes() on it first"
+        )
+    beside = {}
+    if adata.raw is not None and part is adata:
+        beside["raw_genes"] = adata.raw.var_names.to_numpy(dtype=object)
+    profiles = make_profiles(
+        matrix,
+        _frame_in_memory(adata.obs),
+        _frame_in_memory(part.var),
+        "adata" if part is adata else "adata.raw",
+        notes=notes,
+        **beside,
+    )
+    return with_named_genes(profiles, gene_column)
 
 
 def labelled_profiles(
@@ -172,27 +278,6 @@ def _with_labels(adata: AnnData, labels: Any) -> AnnData:
             f"{len(values)} labels for {len(names)} samples: give one label per sample"
         )
     return with_annotations(adata, **{_LABELS: values})
-
-
-def _profiles_of_anndata(adata: Any, options: ReadOptions) -> AnnData:
-    matrix, part, notes = choose_matrix(adata, "adata", options)
-    if is_dask(matrix) and np.isnan(matrix.shape).any():
-        raise ValueError(
-            "its dask array does not know its number of samples: call "
-            "compute_chunk_sizes() on it first"
-        )
-    beside = {}
-    if adata.raw is not None and part is adata:
-        beside["raw_genes"] = adata.raw.var_names.to_numpy(dtype=object)
-    profiles = make_profiles(
-        matrix,
-        _frame_in_memory(adata.obs),
-        _frame_in_memory(part.var),
-        "adata" if part is adata else "adata.raw",
-        notes=notes,
-        **beside,
-    )
-    return with_named_genes(profiles, options.gene_column)
 
 
 def _frame_in_memory(frame: Any) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -21,8 +22,6 @@ from optirank._util.files import path_problem, replacing
 from optirank._util.matrices import as_dense
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
-from optirank.io.anndata_files import H5AD, ZARR
-from optirank.io.blocks import columns_of, read_features
 from optirank.io.data import (
     DataError,
     about,
@@ -37,13 +36,11 @@ from optirank.io.data import (
     used_features,
     used_names,
 )
-from optirank.io.features import with_named_genes
-from optirank.io.formats import Format
-from optirank.io.loom import LOOM
-from optirank.io.options import ReadOptions
-from optirank.io.runs import signature
+from optirank.io.formats import H5AD, ZARR, Format, ReadOptions
+from optirank.io.genes import with_named_genes
+from optirank.io.passes import columns_of, read_features
 from optirank.io.tables import PARQUET, TABLE
-from optirank.io.tenx import TENX_FOLDER, TENX_H5
+from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -139,6 +136,44 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
     store = Store(str(path), asked, signature(path))
     with contextlib.ExitStack() as stack:
         yield _with_genes_and_annotations(store.open(stack), store)
+
+
+class ChangedFileError(DataError):
+    """A file that has changed since it was opened."""
+
+
+def signature(path: str | Path) -> tuple[int, ...]:
+    """The last change and the size; of a folder the last change of all folders and of
+    the files right in it, and the size of these.
+
+    A chunk of a zarr store that is written again changes the time of its folder.
+    """
+    path = Path(path)
+    files = [path]
+    folders: list[str] = []
+    if path.is_dir():
+        files = [part for part in path.iterdir() if part.is_file()]
+        folders = [folder for folder, _, _ in os.walk(path)]
+    of_files = [file.stat() for file in files]
+    times = [status.st_mtime_ns for status in (*of_files, *map(os.stat, folders))]
+    return max(times), sum(status.st_size for status in of_files)
+
+
+def check_unchanged(path: str | Path, mark: tuple[int, ...]) -> None:
+    """Refuse a file whose signature is another one now, or here."""
+    host = socket.gethostname()
+    try:
+        now = signature(path)
+    except OSError as error:
+        raise ChangedFileError(
+            f"{path} cannot be read on {host} ({error.strerror}): put it where all "
+            "workers see it under this name, and start again"
+        ) from None
+    if now != mark:
+        raise ChangedFileError(
+            f"{path} has changed while it was being read, or is another file on "
+            f"{host}: put one file where all workers see it, and start again"
+        )
 
 
 class Store(NamedTuple):

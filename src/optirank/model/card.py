@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from optirank.model.values import ValueShares
+from optirank.model.likeness import ValueShares
 
 _FOUND = 0.25  # of unknown samples: to withhold fewer is of little use
 _KEPT = 0.9  # of known samples: to lose more costs more than it gains

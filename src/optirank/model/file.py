@@ -2,14 +2,20 @@
 
 `Document`, `PanelEntry` and `ARRAYS` say all that a file holds. Weights are stored for
 the genes of the panels alone.
+
+The name of a model is that of a file ``NAME.optirank`` without its ending, shipped with
+optirank or in the folder ``OPTIRANK_MODELS``. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import io
+import logging
 import os
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -18,7 +24,7 @@ from numpy.typing import NDArray
 
 import optirank
 from optirank._util.files import write_bytes
-from optirank._util.names import printable
+from optirank._util.names import printable, some
 from optirank.model.archive import (
     Archive,
     ModelFileError,
@@ -28,15 +34,16 @@ from optirank.model.archive import (
     write_archive,
 )
 from optirank.model.card import Card
-from optirank.model.catalogue import find_model
 from optirank.model.confidence import Calibration, ErrorControl
-from optirank.model.further import FurtherGenes
-from optirank.model.likeness import N_LEVELS, Likeness
-from optirank.model.model import Model
+from optirank.model.likeness import N_LEVELS, FurtherGenes, Likeness
+from optirank.model.model import Model, References, SizedPanel
 from optirank.model.tree import Terms, Tree
-from optirank.model.weights import References, SizedPanel
 from optirank.ranks.relative import TIES
 
+logger = logging.getLogger(__name__)
+VARIABLE = "OPTIRANK_MODELS"
+SUFFIX = ".optirank"
+SHIPPED = Path(str(files("optirank") / "models"))
 SCHEMA = 1
 _FORMAT = "optirank-model"
 _MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
@@ -436,4 +443,52 @@ def _read_panel(
         error_control=entry["error_control"],
         likeness=likeness,
         missing=entry["missing"],
+    )
+
+
+def known_models() -> dict[str, Path]:
+    """The models that can be called by name, sorted; one of the user's folder wins."""
+    folders = [SHIPPED]
+    if given := os.environ.get(VARIABLE):
+        folders.append(Path(given))
+        if not folders[-1].is_dir():
+            logger.warning(
+                "note: %s names %s, which is no folder of models", VARIABLE, given
+            )
+    paths = {
+        path.stem: path for folder in folders for path in folder.glob(f"*{SUFFIX}")
+    }
+    return dict(sorted(paths.items()))
+
+
+def find_model(name: str | os.PathLike[str]) -> Path:
+    """The file of a model that is given as a file or by name; a file wins,
+    with a note.
+    """
+    path = Path(name)
+    bare = path.name == os.fspath(name)
+    if path.is_file():
+        if bare and path.name in known_models():
+            logger.warning(
+                "note: the file %s is used, not the model of this name", path
+            )
+        return path
+    models = known_models() if bare else {}
+    if path.name in models:
+        known = models[path.name]
+        if known.parent != SHIPPED and (SHIPPED / known.name).is_file():
+            logger.warning(
+                "note: %s is used, not the shipped model of this name", known
+            )
+        return known
+    if path.exists() or not bare:
+        what = "is a folder, not a model file" if path.is_dir() else "does not exist"
+        raise FileNotFoundError(f"the model file {path} {what}")
+    close = difflib.get_close_matches(path.stem, models, n=3, cutoff=0.5)
+    hint = f"there are {some(models, 20)}"
+    if close:
+        hint = f"close names are {some(close)}"
+    raise FileNotFoundError(
+        f"{os.fspath(name)!r} is neither a file nor the name of a model; {hint} "
+        "(optirank models)"
     )

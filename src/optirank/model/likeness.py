@@ -1,4 +1,7 @@
-"""Samples unlike every class of the training data: an out-of-distribution score.
+"""What a model stores of its training data to compare a query with.
+
+`Likeness` is the out-of-distribution score, `FurtherGenes` are mean ranks of genes that
+have no part in the labels, and `ValueShares` the scale of values and their zeros.
 
 The likeness of a sample is the correlation of its panel ranks with the mean panel ranks
 of its label in training. The threshold is a quantile of the same score over held-out
@@ -9,15 +12,22 @@ pairs, and nine tenths by less than .33. So the median shortfall of a query, its
 *shift*, is forgiven, but only up to a cap: samples of another tissue, or with shuffled
 genes, fall short by more, and must not raise each other. Few samples say little about
 the shift of their platform: their median counts beside a typical shift.
+
+Ranks within a sample do not change under any rising function of its values, so counts,
+CPM and log(CPM + 1) are all the same to a model on ranks. They do change when each gene
+is scaled or centred, smoothed or imputed, and zeros are ties.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optirank.io.genes import match_genes
 from optirank.model.confidence import class_codes
 
 N_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
@@ -183,3 +193,125 @@ def _correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
     size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
     product = (a * b).sum(axis=1)
     return np.divide(product, size, out=np.zeros(len(a)), where=size > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherGenes:
+    """Mean ranks of each class over genes outside the panel.
+
+    The genes are ranked among themselves, from -1/2 to 1/2. No score depends on them:
+    `optirank.panel.further` compares them with those of a query.
+    """
+
+    genes: NDArray[np.object_]  # (genes,): names
+    means: NDArray[np.float16]  # (classes, genes)
+
+    def __post_init__(self) -> None:
+        if self.means.ndim != 2 or self.means.shape[1] != len(self.genes):
+            raise ValueError(
+                f"mean ranks of shape {self.means.shape} do not fit the "
+                f"{len(self.genes)} further genes"
+            )
+        if not self.means.size or not (np.abs(self.means) <= 0.5).all():
+            raise ValueError("the mean ranks of further genes are not all within 1/2")
+
+    def of_classes(self, kept: NDArray[np.intp]) -> FurtherGenes:
+        """Those of some of the classes."""
+        return FurtherGenes(self.genes, self.means[kept])
+
+    def found_among(
+        self, names: Iterable[str], used: Collection[str]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Columns of the genes that some data have, and the mean ranks of these.
+
+        ``names`` are the genes of the data, ``used`` those of the panel that labels
+        them, which must have no part: a larger panel than the model's own may have
+        some of the further genes.
+        """
+        columns = match_genes(self.genes.tolist(), names).columns
+        there = columns >= 0
+        there &= ~np.isin(self.genes, list(used))
+        return columns[there], self.means[:, there].astype(np.float64)
+
+
+MANY_ZEROS = 0.1  # share of zeros from which data are those of single cells
+MORE_ZEROS = 0.35  # a third of the panel more is tied: a guess, not measured
+SCALED = (
+    "ranks within a sample change when genes are scaled or centred: if they were, give "
+    "counts or their logarithm (layer=)"
+)
+
+
+@dataclass(frozen=True)
+class ValueShares:
+    """The scale of values, and the shares of them that are zero or negative."""
+
+    scale: str | None = None  # counts, linear or log; None where there were no values
+    zeros: float = 0.0
+    negative: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.scale}, {self.zeros:.0%} zeros"
+
+
+@dataclass
+class ValueCounter:
+    """Zeros, negative values and the scale of data, accumulated block by block."""
+
+    n_values: int = 0
+    n_zero: int = 0
+    n_negative: int = 0
+    scale: str | None = None
+
+    def add(self, block: Any, rows: slice | None = None) -> None:
+        """Count the values of a block, dense or sparse."""
+        values = block.data if hasattr(block, "indptr") else np.asarray(block)
+        n_values = int(np.prod(block.shape))
+        self.n_values += n_values
+        self.n_zero += n_values - int(np.count_nonzero(values))
+        self.n_negative += int(np.count_nonzero(values < 0))
+        if self.scale is None and values.size:
+            from optirank._util.matrices import value_scale  # scipy loads
+
+            self.scale = value_scale(block)
+
+    def merge(self, other: ValueCounter) -> None:
+        """Count the values of another one."""
+        self.n_values += other.n_values
+        self.n_zero += other.n_zero
+        self.n_negative += other.n_negative
+        self.scale = self.scale or other.scale
+
+    def result(self) -> ValueShares:
+        """The shares of all values that were added."""
+        n_values = max(1, self.n_values)
+        return ValueShares(
+            scale=self.scale,
+            zeros=round(self.n_zero / n_values, 6),
+            negative=round(self.n_negative / n_values, 6),
+        )
+
+
+def value_notes(query: ValueShares, trained: ValueShares) -> list[str]:
+    """How the values of a query differ from those of training, in ways that matter."""
+    if query.scale is None or trained.scale is None:
+        return []
+    notes = []
+    if query.negative and not trained.negative:
+        notes.append(
+            f"{query.negative:.1%} of the values are negative, and none were in the "
+            f"training data: {SCALED}"
+        )
+    if not query.zeros and trained.zeros >= MANY_ZEROS:
+        notes.append(
+            f"no value is zero, and {trained.zeros:.0%} were in the training data: "
+            "that is usual for a microarray; smoothed or imputed values would change "
+            "ranks"
+        )
+    elif query.zeros - trained.zeros > MORE_ZEROS:
+        notes.append(
+            f"{query.zeros:.0%} of the values are zero, and {trained.zeros:.0%} were "
+            "in the training data: zeros are ties, so labels are less certain; a "
+            "larger panel may do better"
+        )
+    return notes

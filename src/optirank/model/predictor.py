@@ -15,8 +15,7 @@ from optirank.model.likeness import Likeness
 from optirank.ranks.scoring import panel_ranks, score_rows
 
 if TYPE_CHECKING:
-    from optirank.model.model import Model
-    from optirank.model.weights import SizedPanel
+    from optirank.model.model import Model, SizedPanel
 
 MAX_MISSING = 0.5  # share of the genes or weights of a class of the paper's classifiers
 _LOST = 0.05  # of the held-out accuracy: more is said

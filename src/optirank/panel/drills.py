@@ -1,25 +1,31 @@
-"""Drills: how held-out samples are labelled when an assay does worse than the
-reference.
+"""Drills: how held-out samples are labelled when an assay, or another platform, does
+worse than the reference.
 
 Genes fail, at random or those that a class can spare least; another platform gives
 every gene a factor of its own; counts are thinned. Every sample is labelled by the
 panel that was found without its fold, so that neither genes nor weights have seen it. A
 drill gives a table of counts: samples by true class (rows) and label (columns).
+
+Probes, primers and gene lengths give every gene its own factor, the same in all
+samples. This is the largest difference between platforms, and the one that ranks within
+a sample do not remove. A simulated platform draws such factors: their logarithms are
+normal with mean 0. Held-out samples come from the platform of the training set; without
+simulated ones, a score on them cannot tell a setting that works on other platforms.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from optirank._util.matrices import as_dense, value_scale
 from optirank.panel.gene_roles import margin_losses
-from optirank.panel.platforms import simulate_platforms
-from optirank.panel.sources import some_rows
+from optirank.panel.samples import some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
@@ -28,6 +34,9 @@ if TYPE_CHECKING:
 
     from optirank.panel.elimination import Panel
 
+VIEW_STRENGTHS = (0.5, 0.5, 1.0, 1.0)
+"""Strengths of the platforms on which ``selection="transfer"`` scores held-out samples:
+up to the full spread of the genes, which factors between real platforms reach."""
 FAILING = (0.1, 0.3, 0.5)  # shares of the genes
 NEEDED = (1, 3)  # genes that a class needs most
 STRENGTHS = (1.0, 2.0)
@@ -39,6 +48,81 @@ _DRAWS = 10  # of the genes that fail
 _PLATFORMS = 3  # of each strength
 _FOR_NEEDED = 50  # samples of a class and fold that tell which genes it needs most
 _FEWEST = 2  # genes that are left: one has nothing to be compared with
+
+
+def simulate_platforms(
+    X: Any, strengths: Sequence[float], seed: int = 1, *, spread: float | None = None
+) -> list[Any]:
+    """Copies of the samples as other platforms might measure them, sparse ones in CSR
+    form.
+
+    ``strengths`` are standard deviations of the genes' log factors, relative to the
+    ``spread`` of their log values (`log_spread`; other samples may tell it). The same
+    seed gives the same platforms for any samples, up to the spread. Zeros of
+    non-negative data stay zeros: what was not detected has no value to scale.
+    """
+    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
+    scale = value_scale(X)
+    spread = log_spread(X) if spread is None else spread
+    copies = []
+    children = np.random.SeedSequence(seed).spawn(len(strengths))
+    for own, child in zip(strengths, children, strict=True):
+        factors = np.random.default_rng(child).normal(0.0, own * spread, X.shape[1])
+        copies.append(_with_factors(X, factors.astype(X.dtype), scale))
+    return copies
+
+
+def log_spread(X: Any) -> float:
+    """How far the genes' log values lie apart: the unit of the factors' strength.
+
+    The logarithm is ``sign(x) log(1 + |x|)`` on linear scales; logarithms are taken as
+    they are. With zeros among non-negative values it is the standard deviation over the
+    genes of their means, since single values say more about what was detected than
+    about how much. Otherwise it is that of all values: in ratios to a common reference
+    the means of all genes are nearly equal, and their factors on another platform are
+    not.
+    """
+    zeros = _has_zeros(X)
+    if value_scale(X) != "log":
+        X = _changed(X, lambda values: np.sign(values) * np.log1p(np.abs(values)))
+    if zeros or sparse.issparse(X):
+        return float(np.std(np.asarray(X.mean(axis=0))))
+    return float(np.std(X))
+
+
+def _with_factors(X: Any, factors: NDArray, scale: str) -> Any:
+    """The samples with their genes multiplied by ``exp(factors)``."""
+    zeros, shift = _has_zeros(X), factors[X.indices] if sparse.issparse(X) else factors
+
+    def change(values: NDArray) -> NDArray:
+        if scale != "log":
+            return values * np.exp(shift)
+        if not zeros:
+            return values + shift
+        lowest = np.min(values, initial=1.0, where=values > 0)
+        # What is expressed stays above zero: at least a hundredth of the least positive
+        # value
+        return np.where(values > 0, np.maximum(values + shift, 0.01 * lowest), values)
+
+    return _changed(X, change)
+
+
+def _changed(X: Any, change: Any) -> Any:
+    """A copy with its values changed; of a sparse matrix those that are stored."""
+    if not sparse.issparse(X):
+        return change(X)
+    X = X.copy()
+    X.data = change(X.data)
+    return X
+
+
+def _has_zeros(X: Any) -> bool:
+    """Whether the values are at least 0, and some are 0."""
+    values = X.data if sparse.issparse(X) else np.asarray(X)
+    if not values.size or values.min() < 0:
+        return False
+    return values.size < np.prod(X.shape) or bool((values == 0).any())
 
 
 @dataclass(frozen=True)

@@ -31,15 +31,20 @@ import numpy as np
 from optirank._util.matrices import PerSample
 from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
 from optirank._util.work import one_blas_thread
-from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import Pass, mixed, row_hashes
-from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
+from optirank.panel.samples import Pass, mixed, row_hashes
+from optirank.panel.votes import (
+    centred,
+    doubled_ranks_among,
+    fit_votes,
+    mean_weights,
+    sort_groups,
+)
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.panel.candidates import ClassSums
+    from optirank.panel.samples import ClassSums
 
 SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
 N_CANDIDATES = 2000  # 1000 to 3000 made no difference over real pairs

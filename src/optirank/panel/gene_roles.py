@@ -20,11 +20,9 @@ import numpy as np
 from scipy.special import softmax
 
 from optirank._util.matrices import as_dense
-from optirank.panel.candidates import class_sums
 from optirank.panel.elimination import L2, RankedSamples
-from optirank.panel.softmax import mean_weights
-from optirank.panel.sources import places_in_sample
-from optirank.panel.votes import sort_groups, vote_scores
+from optirank.panel.samples import class_sums, places_in_sample
+from optirank.panel.votes import mean_weights, sort_groups, vote_scores
 from optirank.ranks.scoring import best_class, by_class
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ tables: the pages of `optirank.report` use them too.
 
 from __future__ import annotations
 
-from optirank.pl.agreement import agreement
 from optirank.pl.axes import save_figure
 from optirank.pl.genes import panel, panel_sizes, panel_weights, selection_path
-from optirank.pl.labels import labels, tree, votes
+from optirank.pl.labels import agreement, labels, tree, votes
 from optirank.pl.truth import confusion, reliability, roc
 
 __all__ = [

@@ -1,4 +1,6 @@
-"""The genes of a model: weights, relative ranks in samples, and how many they are."""
+"""The genes of a model: weights, ranks in samples, how many they are, and how classes
+express them.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from anndata import AnnData
 from numpy.typing import NDArray
 
 from optirank._util.matrices import as_dense
-from optirank.io.blocks import blocks, unique_genes
 from optirank.io.data import gene_names
 from optirank.io.objects import profiles_of
+from optirank.io.passes import blocks, unique_genes
 from optirank.model import Predictor
 from optirank.model.file import as_model
 from optirank.pl.axes import (
@@ -43,6 +45,9 @@ else:  # typing.get_type_hints works without importing it
     OptirankClassifierCV = Any
 
 _ROW = 0.19  # inches of a gene
+_DOT_ROW = 0.21  # inches of a gene with dots
+_LARGEST = 90.0  # area of the dot of a gene that all samples express, in points
+MOST_GENES = 120  # in one figure of dots: more cannot be looked through
 # The ratio of the largest to the smallest size that needs a logarithmic axis
 _WIDE = 20
 _LABEL = 0.1  # the width of a label of four digits, as a share of the axis
@@ -392,3 +397,52 @@ def _name_blocks(ax: Axes, classes: list[str]) -> None:
             fontsize="small",
             annotation_clip=False,
         )
+
+
+def draw_dots(ax: Place, genes: pd.DataFrame, classes: list[str]) -> Axes:
+    """Genes (rows) by classes (columns): dots as large as the share of samples that
+    express.
+
+    The colour is the mean where expressed, relative to the class where it is highest.
+    Genes are in groups by the class that they speak for; of many the first are drawn.
+    """
+    genes = genes.head(MOST_GENES)
+    places = [classes.index(name) for name in genes["speaks_for"]]
+    genes = genes.assign(place=places).sort_values(["place", "rank"])
+    shares = genes[[f"share_{name}" for name in classes]].to_numpy(dtype=float)
+    means = genes[[f"mean_{name}" for name in classes]].to_numpy(dtype=float)
+    means = means / np.where(shares > 0, shares, 1.0)
+    highest = means.max(axis=1, keepdims=True)
+    colours = means / np.where(highest > 0, highest, 1.0)
+    n_genes, n_classes = shares.shape
+    ax = axes_for(ax, 3.0 + 0.42 * n_classes, 3.2 + _DOT_ROW * n_genes)
+    x, y = np.meshgrid(np.arange(n_classes), np.arange(n_genes))
+    dots = ax.scatter(
+        x.ravel(),
+        y.ravel(),
+        s=_LARGEST * shares.ravel(),
+        c=colours.ravel(),
+        cmap="viridis_r",
+        vmin=0,
+        vmax=1,
+        linewidths=0,
+    )
+    ax.set_xticks(range(n_classes), [short(name, 24) for name in classes])
+    ax.set_yticks(range(n_genes), genes["gene"])
+    ax.set(xlim=(-0.6, n_classes - 0.4), ylim=(n_genes - 0.4, -0.6))
+    slant(ax)
+    ax.tick_params(length=0, labelsize="small")
+    speaks = genes["speaks_for"].tolist()
+    for row in range(1, n_genes):
+        if speaks[row] != speaks[row - 1]:
+            ax.axhline(row - 0.5, color="#dddddd", linewidth=0.8, zorder=0)
+    ax.spines[:].set_visible(False)
+    for share in (0.1, 0.5, 1.0):
+        ax.scatter([], [], s=_LARGEST * share, color=GREY, label=f"{share:.0%}")
+    look: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
+    ax.legend(**look, frameon=False, title="samples that express the gene")
+    bar = ax.figure.colorbar(
+        dots, ax=ax, location="bottom", shrink=0.6, aspect=30, pad=0.02
+    )
+    bar.set_label("mean where expressed, relative to the highest class")
+    return ax

@@ -1,4 +1,6 @@
-"""How well labels fit the truth: confusion, reliability, ROC and precision-recall."""
+"""How well labels fit the truth: confusion, reliability, ROC and precision-recall, and
+the classes of a panel for an assay under every condition.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from optirank.pl.axes import (
+    BLUE,
     COLOURS,
     DARK,
     ERROR_BARS,
     GREY,
     LEGEND,
+    LEGEND_ABOVE,
     LIGHT_BLUE,
+    ORANGE,
     Axes,
     Place,
     axes_for,
     cells_between,
     column,
     heat_map,
+    name_rows,
     record_of,
     short,
     withheld_word,
@@ -36,6 +42,8 @@ _CURVES = {
     "pr": ("sensitivity (recall)", "PPV (precision)"),
 }
 _BIN = 0.1  # width of a bin of confidence
+_DARK_FROM = 55.0  # per cent: cells on which writing is white
+_KINDS = {"test": ORANGE, "as it is": BLUE}  # other conditions are dark
 _FEW = 10  # labels of a bin from which on it is drawn full
 _WITH_NUMBERS = 15  # classes whose cells have room for numbers
 
@@ -297,4 +305,43 @@ def draw_curves(ax: Place, curves: Mapping[str, Curves], kind: str = "roc") -> A
         title_fontsize="small",
         **LEGEND,
     )
+    return ax
+
+
+def draw_conditions(ax: Place, conditions: pd.DataFrame) -> Axes:
+    """Balanced accuracy with its interval under every condition, the lowest class
+    as a dot.
+    """
+    ax = axes_for(ax, 6.2, 1.1 + 0.32 * len(conditions))
+    for row, line in enumerate(conditions.to_dict("records")):
+        colour = _KINDS.get(line["kind"], DARK)
+        accuracy = 100 * line["balanced_accuracy"]
+        low, high = 100 * line["low"], 100 * line["high"]
+        ax.plot([low, high], [row, row], color=colour, linewidth=2.5, alpha=0.35)
+        ax.plot(accuracy, row, "o", color=colour, markersize=7)
+        ax.plot(100 * line["lowest"], row, "o", color="none", markeredgecolor=GREY)
+    ax.plot([], [], "o", color=DARK, label="mean over classes, 95 % interval")
+    ax.plot([], [], "o", color="none", markeredgecolor=GREY, label="lowest class")
+    name_rows(ax, [short(name, 44) for name in conditions["condition"]])
+    ax.set(xlim=(-2, 102), xlabel="samples labelled right (%)")
+    ax.grid(visible=True, axis="x", color="#e6e6e6")
+    ax.set_axisbelow(True)
+    ax.legend(ncols=2, **LEGEND_ABOVE)
+    return ax
+
+
+def draw_classes(ax: Place, shares: pd.DataFrame) -> Axes:
+    """Sensitivity of classes (rows) under conditions (columns), with numbers."""
+    values = 100 * shares.to_numpy(dtype=float)
+    n_rows, n_columns = values.shape
+    ax = axes_for(ax, 3.8 + 0.55 * n_columns, 3.0 + 0.32 * n_rows)
+    rows = [short(name, 24) for name in shares.index]
+    columns = [short(name, 44) for name in shares.columns]
+    bar = "samples labelled right (%)"
+    heat_map(ax, values, rows, columns, cmap="Blues", limits=(0, 100), bar=bar)
+    cells_between(ax, n_rows, n_columns)
+    for (row, place), value in np.ndenumerate(values):
+        if value == value:
+            colour = "white" if value > _DARK_FROM else DARK
+            ax.text(place, row, f"{value:.0f}", ha="center", va="center", color=colour)
     return ax

@@ -1,29 +1,58 @@
-"""Build the page: one HTML file of a template, a style, two scripts and the models."""
+"""Build the page: one HTML file of a template, a style, two scripts, the models, and
+what the names of their genes need.
+"""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
+from optirank._util.matrices import STANDARDISED
+from optirank.io.homologs import ensembl_symbols, homolog_table
 from optirank.io.tables import SUFFIXES
 from optirank.model import Model
-from optirank.model.file import as_model
-from optirank.web.model_data import (
-    WORDS,
-    gene_tables,
-    generator_state,
-    model_data,
-    packed,
-    packed_json,
+from optirank.model.archive import to_plain
+from optirank.model.confidence import CERTAINTY
+from optirank.model.file import as_model, model_digest
+from optirank.model.likeness import (
+    CHANCE,
+    INVERTED,
+    INVERTED_BELOW,
+    MANY_ZEROS,
+    MORE_ZEROS,
+    SCALED,
+)
+from optirank.model.model import SizedPanel
+from optirank.model.tree import SURE
+from optirank.panel.further import (
+    CLEAR,
+    FEWEST_GENES,
+    FEWEST_SAMPLES,
+    MOST_SAMPLES,
+)
+from optirank.workflow import trust
+from optirank.workflow.cards import card_tables, model_card
+from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
+from optirank.workflow.withholding import (
+    LOW_CONFIDENCE,
+    NO_INFORMATION,
+    NOT_KEPT,
+    STRICT,
+    UNKNOWN,
 )
 
 _PARTS = files("optirank.web") / "page"
@@ -165,3 +194,144 @@ def _name(model: Model) -> str:
 def _title(models: Sequence[Model]) -> str:
     names = _name(models[0]) if len(models) == 1 else f"{len(models)} models"
     return html.escape(f"optirank: {names}")
+
+
+# Sentences and limits that the page takes from here, so that they cannot differ
+WORDS = {
+    "no_information": NO_INFORMATION,
+    "low_confidence": LOW_CONFIDENCE,
+    "unknown": UNKNOWN,
+    "not_calibrated": NOT_CALIBRATED,
+    "standardised": STANDARDISED,
+    "scaled": SCALED,
+    "many_zeros": MANY_ZEROS,
+    "more_zeros": MORE_ZEROS,
+    "certainty": CERTAINTY,
+    "not_kept": NOT_KEPT,
+    "strict": STRICT,
+    "sure": SURE,
+    "adapt": ADAPT_MAY_HELP,
+    "trust": {
+        "unlikely": trust.UNLIKELY,
+        "inverted": INVERTED,
+        "inverted_below": INVERTED_BELOW,
+        "chance": CHANCE,
+        "clear": CLEAR,
+        "fewest_genes": FEWEST_GENES,
+        "fewest_samples": FEWEST_SAMPLES,
+        "most_samples": MOST_SAMPLES,
+        "alarm_below": trust.ALARM_BELOW,
+        "doubt_below": trust.DOUBT_BELOW,
+        "unlike": trust.UNLIKE,
+        "unlike_unchecked": trust.UNLIKE_UNCHECKED,
+        "most": trust.MOST,
+        "adapt_from": trust.ADAPT_FROM,
+        "suggest_adapt": trust.SUGGEST_ADAPT,
+        "low_label": trust.LOW_LABEL,
+        "steps": trust.STEPS,
+    },
+}
+
+
+def model_data(model: Model) -> dict[str, Any]:
+    """A model as plain values; arrays are the base64 of their bytes."""
+    if not model.votes:
+        raise TypeError(
+            f"a model of method {model.card.method!r} has reference sets of its own "
+            "per class, and the page counts votes alone: train a panel model "
+            "(method='panel') to export one"
+        )
+    card = model.card
+    further, tree, terms = model.further, model.tree, model.terms
+    return {
+        "name": card.name,
+        "label": card.label,
+        "digest": model_digest(model),
+        "version": __version__,
+        "classes": [str(label) for label in model.classes],
+        "n_genes": model.n_genes,
+        "n_rows": len(model.panel.coef),
+        "genes": list(model.path_genes),
+        "further": further
+        and {"genes": further.genes.tolist(), "means": _bytes(further.means, "<f2")},
+        # Pairs: objects of JavaScript have keys that are numbers in another order
+        "tree": tree and {"parents": list(tree.parents.items()), "levels": tree.levels},
+        "terms": terms and {"ids": list(terms.ids.items()), "version": terms.version},
+        "panels": [_panel_data(model, panel) for panel in model.panels.values()],
+        "standard_error": card.standard_error or 0.0,
+        "values": to_plain(card.values),
+        "card": model_card(model),
+        "tables": card_tables(model),
+    }
+
+
+def _panel_data(model: Model, panel: SizedPanel) -> dict[str, Any]:
+    place = {gene: position for position, gene in enumerate(model.path_genes)}
+    likeness = panel.likeness
+    return {
+        "genes": [place[gene] for gene in panel.genes],
+        "coef": _bytes(panel.coef, "<f8"),
+        "profiles": likeness and _bytes(likeness.profiles, "<f4"),
+        "levels": likeness and _bytes(likeness.levels, "<f4"),
+        "calibration": to_plain(panel.calibration),
+        "error_control": to_plain(panel.error_control),
+        "missing": to_plain(panel.missing),
+    }
+
+
+def _bytes(values: np.ndarray, kind: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, kind).data).decode("ascii")
+
+
+def gene_tables(models: Sequence[Model]) -> dict[str, Any]:
+    """Symbols by Ensembl id, and homologs, as far as these models need them.
+
+    A gene in another case is needed too: ``Fyb``, whose homolog is ``FYB1``, is not the
+    ``FYB`` of a model. ``symbols`` has a line per id, see ``readSymbols`` of
+    ``page/names.js``: all ids, so that the page counts them as the command does, but
+    few symbols.
+    """
+    known = {gene.casefold() for model in models for gene in model.path_genes}
+    for model in models:
+        if model.further is not None:
+            known.update(map(str.casefold, model.further.genes.tolist()))
+    lines = homolog_table().read_text("utf-8").splitlines()
+    pairs = [line.split("\t") for line in lines]
+    pairs = [pair for pair in pairs if known.intersection(map(str.casefold, pair))]
+    wanted = known.union(*(map(str.casefold, pair) for pair in pairs))
+    return {"symbols": _packed_symbols(wanted), "homologs": pairs}
+
+
+def _packed_symbols(wanted: Collection[str]) -> str:
+    """``wanted`` are names in lower case."""
+    symbols = ensembl_symbols()
+    by_id = any(gene.upper() in symbols for gene in wanted)  # a model of Ensembl ids
+    counts = Counter(symbols.values())
+    lines = []
+    for prefix in ("ENSG", "ENSMUSG"):
+        lines.append(f">{prefix}")
+        last = 0
+        for key in sorted(key for key in symbols if key.startswith(prefix)):
+            number = int(key.removeprefix(prefix))
+            symbol = symbols[key]
+            needed = by_id or counts[symbol] > 1 or symbol.casefold() in wanted
+            lines.append(f"{number - last:x}" + f" {symbol}" * needed)
+            last = number
+    return "\n".join(lines)
+
+
+def generator_state() -> dict[str, str]:
+    """The generator whose numbers a query's checksum is made with."""
+    state: Any = np.random.PCG64(0).state["state"]
+    return {name: str(value) for name, value in state.items()}
+
+
+def packed(text: str) -> str:
+    """A text, gzipped, in base64: the same text gives the same bytes."""
+    return base64.b64encode(gzip.compress(text.encode("utf-8"), 9, mtime=0)).decode()
+
+
+def packed_json(data: object) -> str:
+    """Plain values as packed JSON."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return packed(text)

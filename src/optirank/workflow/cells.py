@@ -15,8 +15,7 @@ from scipy import sparse
 
 from optirank.io.data import make_profiles
 from optirank.io.reading import write_h5ad
-from optirank.model.catalogue import SHIPPED
-from optirank.model.file import load
+from optirank.model.file import SHIPPED, load
 from optirank.model.model import Model
 
 if TYPE_CHECKING:

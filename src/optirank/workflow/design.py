@@ -22,10 +22,10 @@ from optirank._util.names import some
 from optirank._util.work import one_blas_thread, worker_count
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
-from optirank.panel.candidates import class_sums
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
 from optirank.panel.gene_roles import best_more
+from optirank.panel.samples import class_sums
 from optirank.workflow import Result
 from optirank.workflow.design_tables import (
     class_table,

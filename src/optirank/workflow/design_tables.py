@@ -11,10 +11,9 @@ import pandas as pd
 from optirank._util.matrices import as_dense
 from optirank._util.metrics import balanced
 from optirank.io.homologs import are_ensembl_ids, ensembl_id, ensembl_ids_of, symbols_of
-from optirank.panel.candidates import class_sums
 from optirank.panel.drills import confused_pairs
 from optirank.panel.gene_roles import loss_changes, margin_losses, replacements
-from optirank.panel.sources import places_in_sample, some_rows
+from optirank.panel.samples import class_sums, places_in_sample, some_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

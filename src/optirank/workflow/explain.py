@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
-from optirank.io.blocks import blocks
 from optirank.io.data import gene_names
+from optirank.io.passes import blocks
 from optirank.model.explanation import deciding_pairs, explain
 from optirank.ranks.scoring import by_class
 

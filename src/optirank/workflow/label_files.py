@@ -19,10 +19,9 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import check_outputs, replacing, write_text
-from optirank.io.cluster import cluster_at
+from optirank.io.cluster import cluster_at, parts_folder, run_of
 from optirank.io.data import DataError, need
 from optirank.io.reading import check_path, guess_format, open_file
-from optirank.io.runs import parts_folder, run_of
 from optirank.model.file import as_model, model_digest
 from optirank.workflow.labels import Labels
 from optirank.workflow.options import PredictOptions

@@ -13,9 +13,9 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.work import worker_count
 from optirank.model import Model
 from optirank.model.card import CurvePoint
-from optirank.model.weights import SizedPanel
+from optirank.model.model import SizedPanel
+from optirank.panel.drills import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.panel.elimination import is_learned, search_panels
-from optirank.panel.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import best_class, by_class
 from optirank.solver.constants import DEFAULTS

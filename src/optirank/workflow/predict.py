@@ -36,8 +36,7 @@ from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import model_digest
-from optirank.model.likeness import INVERTED
-from optirank.model.values import value_notes
+from optirank.model.likeness import INVERTED, value_notes
 from optirank.ranks.scoring import best_class
 from optirank.workflow.explain import explain_row
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
@@ -196,7 +195,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
 
 def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     """Probabilities of all samples, learned from the query."""
-    from optirank.panel.adaptation import learn_from_query, sharpened
+    from optirank.panel.further import learn_from_query, sharpened
 
     panel = query.predictor.panel
     plain = panel.probabilities(query.scores)

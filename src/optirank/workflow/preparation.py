@@ -15,7 +15,6 @@ import numpy as np
 
 from optirank._util.matrices import GeneMoments, PerSample
 from optirank._util.names import counted, some
-from optirank.io.blocks import unique_genes
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -27,8 +26,8 @@ from optirank.io.data import (
     text_column,
 )
 from optirank.io.homologs import in_names_of
-from optirank.io.passes import run_pass
-from optirank.panel.sources import DrawnSamples, keys_of_names
+from optirank.io.passes import run_pass, unique_genes
+from optirank.panel.samples import DrawnSamples, keys_of_names
 from optirank.tuning.folds import N_FOLDS, make_folds
 from optirank.workflow.checks import are_empty, checksums, whole_checksum
 from optirank.workflow.gene_lists import included_genes, usable_genes

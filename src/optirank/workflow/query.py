@@ -1,7 +1,7 @@
 """One pass over the samples of a query, with the panel's genes and those that check it.
 
 Scores and what else there is to know of the samples are accumulators; `Query` has their
-results. Further genes (`optirank.model.further`) check the labels and have no part in
+results. Further genes (`optirank.model.likeness`) check the labels and have no part in
 them.
 """
 
@@ -15,9 +15,8 @@ import numpy as np
 from optirank._util.matrices import GeneMoments, PerSample, as_dense
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
-from optirank.model.likeness import looks_inverted
-from optirank.model.values import ValueCounter, ValueShares
-from optirank.panel.agreement import (
+from optirank.model.likeness import ValueCounter, ValueShares, looks_inverted
+from optirank.panel.further import (
     FEWEST_GENES,
     LabelMeans,
     RanksByLabel,

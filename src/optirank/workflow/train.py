@@ -26,12 +26,11 @@ from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
-from optirank.model.further import FurtherGenes
+from optirank.model.likeness import FurtherGenes, ValueCounter
+from optirank.model.model import SizedPanel
 from optirank.model.tree import fit_tree_control
-from optirank.model.values import ValueCounter
-from optirank.model.weights import SizedPanel
-from optirank.panel.agreement import RanksByLabel, further_genes
-from optirank.panel.sources import fold_matrix
+from optirank.panel.further import RanksByLabel, further_genes
+from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS, Result
 from optirank.workflow.checks import some_fingerprints

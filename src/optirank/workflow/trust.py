@@ -18,10 +18,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from optirank._util.names import counted, some
-from optirank.panel.agreement import FEWEST_GENES, FEWEST_SAMPLES
+from optirank.panel.further import FEWEST_GENES, FEWEST_SAMPLES
 
 if TYPE_CHECKING:
-    from optirank.panel.agreement import Agreement
+    from optirank.panel.further import Agreement
 
 ALARM_BELOW = 0.25  # agreement: few right queries have less, most wrong ones do
 DOUBT_BELOW = 0.45  # agreement: below, likeness decides

@@ -41,7 +41,7 @@ from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.benchmark.work import run_unit
 
 PANEL = "panel"
-METHODS = [
+CURVE_METHODS = [
     entry.in_tables
     for entry in map(CLASSIFIERS.get, names_for(EXPERIMENT))
     if entry and not entry.peer
@@ -158,7 +158,7 @@ def with_rows_of(table: pd.DataFrame, older: pd.DataFrame) -> pd.DataFrame:
     kept = older["method"].isin(TOOLS) & ~older["method"].isin(table["method"])
     kept &= older["pair"].isin(table["pair"])
     place = {name: number for number, name in enumerate(table["pair"].unique())}
-    place |= {name: number for number, name in enumerate((*METHODS, *TOOLS))}
+    place |= {name: number for number, name in enumerate((*CURVE_METHODS, *TOOLS))}
     joined: Any = pd.concat([table, older[kept]], ignore_index=True)
     return joined.sort_values(
         ["pair", "method"], key=lambda names: names.map(place), kind="stable"

@@ -116,7 +116,7 @@ def curve_figure(means: pd.DataFrame) -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, path: Path) -> None:
+def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure as .png and .svg; the same figure gives the same files."""
     import matplotlib
 

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from optirank._util.files import write_text
 from optirank._util.names import NO_NUMBER, counted, in_percent, some
 from optirank.pl.axes import svg_address
-from optirank.report.pages import page_template
+from optirank.report import page_template
 from optirank_lab.benchmark import figures, statistics, text
 from optirank_lab.benchmark.classifiers import CLASSIFIERS
 from optirank_lab.benchmark.results import Results
@@ -241,7 +241,7 @@ def _figures_of(
 def _embedded(folder: Path, name: str, figure: Figure, caption: str) -> dict[str, str]:
     """Write a figure, and return it as the page embeds it."""
     path = folder / "figures" / name
-    figures.save_figure(figure, path)
+    figures.write_figure(figure, path)
     svg = path.with_name(f"{name}.svg").read_text("utf-8")
     return {"source": svg_address(svg), "caption": caption}
 

@@ -22,8 +22,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from optirank._util.metrics import balanced_accuracy
-from optirank.panel.adaptation import learn_from_query
-from optirank.panel.sources import fold_matrix
+from optirank.panel.further import learn_from_query
+from optirank.panel.samples import fold_matrix
 from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks
 
 SIZES = (10, 20, 30, 50, 100, 300)

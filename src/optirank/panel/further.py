@@ -1,0 +1,344 @@
+"""Genes outside the panel: they check the labels that it gave, and correct them.
+
+A panel labels samples with few genes; data have thousands of others.
+
+*Agreement.* If the labels are right, the samples that got label c differ from those
+that got other labels, in the other genes, as they do in the reference. Over genes
+outside the panel, ranked among themselves in each sample (from -1/2 to 1/2),
+
+    d_c = mean of the samples of label c - mean of these means over the labels,
+
+and the agreement is the correlation of ``d`` of the reference with ``d`` of the query,
+over all labels of at least three samples and all genes that both have; by label, that
+of the rows. It needs no truth: a query of another tissue, or with scrambled genes, has
+almost none.
+
+*Learning from the query.* A panel was found on another platform, and its labels are
+mostly right. So a regression on the ranks of the query's own genes, taught by the
+surest of these labels, corrects many of the others.
+
+1. The 2000 genes of the query that correlate most with the labels given, ranked among
+   themselves in each sample.
+2. Logistic regression on these ranks and the surest four fifths of each label, all
+   labels counted equally, strongly penalised.
+3. Its probabilities are mixed half and half with the panel's, as logarithms, and give
+   new labels; everything once more with these.
+
+Samples are read in blocks. The fit takes at most 500 samples per label, so memory does
+not grow with the query.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import softmax
+
+from optirank._util.matrices import PerSample, as_dense
+from optirank.panel.samples import DrawnSamples, KeptSamples, Pass
+from optirank.ranks.scoring import panel_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from sklearn.linear_model import LogisticRegression
+
+    from optirank.panel.samples import ClassSums
+
+N_GENES = 1000  # outside the panel, those of largest t statistic
+_LEAST_T = 3.0  # one gene in 400 has such a t statistic by chance: it tells no class
+FEWEST_GENES = 50  # fewer genes of a query show nothing but a clear agreement
+CLEAR = 2.0  # standard errors of a correlation by chance, 1 / sqrt(genes)
+FEWEST_SAMPLES = 3  # of a label that is looked at
+MOST_SAMPLES = 2000  # of a query, evenly spaced: more change little, and cost time
+
+_N_TEACHING = 2000  # of the query; more or fewer made no difference over real pairs
+_ROUNDS = 2  # one gains less by half a point, five no more
+_KEEP = 0.8  # of the samples of each label, the surest; 0.5 to 0.9 are equal
+_FEWEST = 3  # samples of a label to learn from, where it has so many
+_MOST = 500  # samples of a label to learn from: more cost time and gain nothing
+_C = 0.01  # scikit-learn's inverse penalty: 0.1 loses on queries of a single class
+_LEAST = 1e-6  # probability of a class, and that of a class that no sample got
+_LEAST_OF_PANEL = 1e-9
+_HALVINGS = 30  # of the range of powers: its logarithm is then known to eight digits
+
+# The class of each sample of a block, whose places among all samples are the slice
+LabelsOfBlock = Callable[[Any, slice], "NDArray[np.intp]"]
+
+
+@dataclass(frozen=True)
+class LabelMeans:
+    """Mean ranks of samples by label: zeros for a label without samples."""
+
+    counts: NDArray[np.float64]  # (classes,)
+    means: NDArray[np.float64]  # (classes, genes)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How labels differ in other genes, in the reference and in the query.
+
+    Attributes
+    ----------
+    labels : positions of the classes that were looked at: those of at least three
+        samples of the query, where there are two or more of them; else none.
+    reference, query : (labels, genes), differences from the mean of the labels.
+    """
+
+    labels: NDArray[np.intp]
+    reference: NDArray[np.float64]
+    query: NDArray[np.float64]
+
+    @property
+    def n_genes(self) -> int:
+        """Genes that were compared."""
+        return self.reference.shape[1]
+
+    @cached_property
+    def overall(self) -> float | None:
+        """The agreement over all labels; None where there is none."""
+        if not len(self.labels):
+            return None
+        return _correlation(self.reference.ravel(), self.query.ravel())
+
+    @cached_property
+    def by_label(self) -> dict[int, float]:
+        """The agreement of each label that was looked at, by its position."""
+        rows = zip(self.labels.tolist(), self.reference, self.query, strict=True)
+        return {label: _correlation(own, given) for label, own, given in rows}
+
+
+class RanksByLabel:
+    """Accumulates the ranks of some genes among themselves, by label.
+
+    Parameters
+    ----------
+    label : gives the classes of the samples of a block.
+    n_classes : int
+    genes : the columns of a block that are ranked; all by default.
+    every : every so many-th sample is looked at, the first among them.
+    """
+
+    takes_all = True  # also of blocks of which other accumulators get a panel alone
+
+    def __init__(
+        self,
+        label: LabelsOfBlock,
+        n_classes: int,
+        genes: NDArray | None = None,
+        every: int = 1,
+    ) -> None:
+        self._label = label
+        self._n_classes = n_classes
+        self._genes = genes
+        self._every = every
+        self._counts: NDArray = np.zeros(n_classes)
+        self._sums: NDArray = np.zeros((n_classes, 1))
+
+    def add(self, block: Any, rows: slice) -> None:
+        """Take the samples of a block whose turn it is."""
+        first = -rows.start % self._every
+        chosen = block[first :: self._every]
+        if not chosen.shape[0]:
+            return
+        looked_at = slice(rows.start + first, rows.stop, self._every)
+        labels = self._label(chosen, looked_at)
+        n_genes = chosen.shape[1] if self._genes is None else len(self._genes)
+        ranks = panel_ranks(chosen, self._genes) - (n_genes - 1) / (2 * n_genes)
+        # Not a product of matrices, whose last digits depend on the machine
+        sums = np.zeros((self._n_classes, n_genes))
+        for label in np.unique(labels):
+            sums[label] = ranks[labels == label].sum(axis=0)
+        self._counts = self._counts + np.bincount(labels, minlength=self._n_classes)
+        self._sums = self._sums + sums
+
+    def merge(self, other: RanksByLabel) -> None:
+        """Take those of the samples that follow."""
+        self._counts = self._counts + other._counts
+        self._sums = self._sums + other._sums
+
+    def result(self) -> LabelMeans:
+        """The mean ranks of each label."""
+        sizes = np.maximum(self._counts, 1.0)[:, None]
+        return LabelMeans(self._counts, self._sums / sizes)
+
+
+def further_genes(sums: ClassSums, panel: NDArray, n: int = N_GENES) -> NDArray:
+    """Rising positions of the genes outside a panel that tell the classes best.
+
+    None where too few tell them to check anything, as in the data of an assay.
+    """
+    correlations = np.abs(sums.correlations()).max(axis=0)
+    n_free = max(sums.sizes.sum() - 2, 1)
+    t = correlations * np.sqrt(n_free / np.maximum(1.0 - correlations**2, 1e-12))
+    telling = np.setdiff1d(np.flatnonzero(t >= _LEAST_T), panel)
+    if len(telling) < FEWEST_GENES:
+        return np.zeros(0, np.intp)
+    return sums.best_genes(n, among=telling)
+
+
+def agreement_of(reference: NDArray, query: LabelMeans) -> Agreement:
+    """Compare the mean ranks of the reference (classes, genes) with those of labels.
+
+    Fewer than 50 genes compare nothing, unless their agreement is too high for chance.
+    """
+    labels = np.flatnonzero(query.counts >= FEWEST_SAMPLES)
+    if len(labels) < 2 or not reference.shape[1]:
+        labels = labels[:0]
+    of_reference = _differences(reference[labels])
+    compared = Agreement(labels, of_reference, _differences(query.means[labels]))
+    overall = compared.overall
+    if overall is None or compared.n_genes >= FEWEST_GENES:
+        return compared
+    if overall * np.sqrt(compared.n_genes) > CLEAR:
+        return compared
+    return Agreement(labels[:0], compared.reference[:0], compared.query[:0])
+
+
+def every_so_many(n_samples: int) -> int:
+    """Every how many-th sample of a query is looked at."""
+    return max(1, -(-n_samples // MOST_SAMPLES))
+
+
+def _differences(means: NDArray) -> NDArray[np.float64]:
+    means = means.astype(np.float64)
+    return means - means.mean(axis=0) if len(means) else means
+
+
+def _correlation(a: NDArray, b: NDArray) -> float:
+    """The correlation of two rows; 0 where one is constant."""
+    a = a - a.mean()
+    b = b - b.mean()
+    size = float(np.sqrt((a**2).sum() * (b**2).sum()))
+    return float((a * b).sum()) / size if size > 0 else 0.0
+
+
+def learn_from_query(
+    probabilities: NDArray,
+    run_pass: Pass,
+    shape: tuple[int, int],
+    *,
+    n_threads: int = 1,
+) -> NDArray:
+    """Probabilities of the query's samples after learning from the query itself.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_samples, n_classes)
+        Probabilities of the panel model for all samples of the query.
+    run_pass : callable
+        Runs over the same samples, with all genes that the query has.
+    shape : tuple of int
+        Samples and genes of the query.
+    n_threads : int
+        Threads for the ranks; they change the time alone.
+
+    Returns
+    -------
+    array of shape (n_samples, n_classes)
+        The probabilities given where all samples have one label, or no gene varies.
+    """
+    if shape[0] != len(probabilities):
+        raise ValueError(
+            f"the query has {shape[0]} samples and there are probabilities of "
+            f"{len(probabilities)}: give one row per sample"
+        )
+    of_panel = np.log(np.maximum(probabilities, _LEAST_OF_PANEL))
+    current = probabilities
+    genes = None
+    for _ in range(_ROUNDS):
+        labels = current.argmax(axis=1)
+        if len(np.unique(labels)) < 2:
+            return current
+        if genes is None:
+            looking = DrawnSamples(
+                labels,
+                np.zeros(shape[1], np.uint64),
+                probabilities.shape[1],
+                per_class=0,
+                n_threads=n_threads,
+            )
+            run_pass([looking], None)
+            genes = looking.sums.best_genes(_N_TEACHING)
+            if len(genes) < 2:
+                return current
+        rows = _surest(current, labels)
+        kept = KeptSamples(rows, len(labels))
+        run_pass([kept], genes)
+        ranks = _ranks(kept.result(), n_threads)
+        means = ranks.mean(axis=0)
+        model = _fit(ranks - means, labels[rows])
+        of_block = functools.partial(
+            _probabilities, model=model, means=means, n_threads=n_threads
+        )
+        given = PerSample(len(labels), of_block)
+        run_pass([given], genes)
+        of_query = np.full(probabilities.shape, _LEAST)
+        of_query[:, model.classes_] = np.maximum(given.result(), _LEAST)
+        of_query /= of_query.sum(axis=1, keepdims=True)
+        current = softmax(0.5 * of_panel + 0.5 * np.log(of_query), axis=1)
+    return current
+
+
+def sharpened(probabilities: NDArray, mean_confidence: float) -> NDArray:
+    """Probabilities ``p^s / sum p^s``, as sure on average as asked for.
+
+    The panel and the regression on the query are both strongly penalised, so their
+    mixture is far less sure than it is right. One power s for all samples makes the
+    mean of the largest probability that of the panel's calibrated ones. No label
+    changes.
+    """
+    logarithms = np.log(np.maximum(probabilities, _LEAST_OF_PANEL))
+    powers = (1e-3, 1e3)
+    for _ in range(_HALVINGS):
+        middle = float(np.sqrt(powers[0] * powers[1]))
+        if softmax(middle * logarithms, axis=1).max(axis=1).mean() < mean_confidence:
+            powers = (middle, powers[1])
+        else:
+            powers = (powers[0], middle)
+    return softmax(powers[1] * logarithms, axis=1)
+
+
+def _surest(probabilities: NDArray, labels: NDArray) -> NDArray:
+    """Rising positions of the surest samples of each label.
+
+    Of more than 500, so many are taken, evenly from the surest to the least sure of
+    them.
+    """
+    chosen = []
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        order = own[np.argsort(-probabilities[own, label], kind="stable")]
+        surest = order[: max(_FEWEST, int(np.ceil(_KEEP * len(own))))]
+        if len(surest) > _MOST:
+            spread = np.linspace(0, len(surest) - 1, _MOST).astype(np.intp)
+            surest = surest[spread]
+        chosen.append(surest)
+    return np.sort(np.concatenate(chosen))
+
+
+def _ranks(block: Any, n_threads: int) -> NDArray:
+    """Ranks of the genes among themselves, from 0 to 1."""
+    from optirank.ranks.orders import doubled_ranks  # loads numba
+
+    doubled = doubled_ranks(as_dense(block), n_threads)
+    return doubled.astype(np.float32) / np.float32(2 * block.shape[1])
+
+
+def _probabilities(
+    block: Any, model: LogisticRegression, means: NDArray, n_threads: int
+) -> NDArray:
+    """Probabilities that the regression gives to the samples of a block."""
+    return model.predict_proba(_ranks(block, n_threads) - means)
+
+
+def _fit(X: NDArray, labels: NDArray) -> LogisticRegression:
+    """Logistic regression in which all labels count equally."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=_C, class_weight="balanced", max_iter=500, tol=1e-3)
+    return model.fit(X, labels)
