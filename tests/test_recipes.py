@@ -37,12 +37,11 @@ from optirank.io.reading import FORMATS
 from optirank.panel.samples import ClassSums
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
+from optirank.solver.blocks import CappedSimplex, ElasticNet
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
-from optirank.solver.terms import CappedSimplex, ElasticNet
-from optirank.tuning.families import Samples
-from optirank.tuning.folds import make_folds
-from optirank.tuning.search import HELD_OUT, search, units_of_folds
+from optirank.tuning.search import HELD_OUT, Samples, search, units_of_folds
+from optirank.tuning.selection import make_folds
 from optirank.workflow import METHODS, performance
 from optirank.workflow.labels import Labels
 from optirank.workflow.methods import train_panel

@@ -26,12 +26,18 @@ from optirank.datasets import make_unstable_ranks
 from optirank.ranks import orders
 from optirank.ranks.relative import TIES, relative_ranks
 from optirank.solver import blocks, convex, exchange
-from optirank.solver.alternating import Alternation, State, solve_alternating
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.constants import STARTS
 from optirank.solver.convex import solve_at
 from optirank.solver.exchange import exchange_batches, exchange_pairs
-from optirank.solver.solve import ALGORITHMS, solve, solve_grid
+from optirank.solver.solve import (
+    ALGORITHMS,
+    Alternation,
+    State,
+    solve,
+    solve_alternating,
+    solve_grid,
+)
 
 # What comes out
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from optirank.solver.terms import CappedSimplex, project_capped_simplex
+from optirank.solver.blocks import CappedSimplex, project_capped_simplex
 
 
 @st.composite

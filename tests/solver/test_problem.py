@@ -13,8 +13,8 @@ from solver_cases import CONTAINERS, gradients
 
 from optirank.ranks.orders import order_samples
 from optirank.ranks.relative import TIES
+from optirank.solver.blocks import ElasticNet
 from optirank.solver.problem import RIDGE_FLOOR, Problem, sample_weights, sigmoid
-from optirank.solver.terms import ElasticNet
 from rank_definition import ranks_by_definition
 
 

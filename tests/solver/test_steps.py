@@ -14,14 +14,16 @@ from solver_cases import CONTAINERS, gradients, make_data, make_problem
 from optirank._compiled.solver_loops import curvature_bound
 from optirank.ranks.relative import TIES
 from optirank.solver.blocks import (
+    CappedSimplex,
+    LogisticLoss,
     ProblemMatrices,
     accelerated_steps,
     centred_values,
     curvature_scale,
+    project_capped_simplex,
 )
 from optirank.solver.constants import GROW, INTERCEPT_CURVATURE, LARGEST_L, RELAX, SLACK
 from optirank.solver.problem import Problem
-from optirank.solver.terms import CappedSimplex, LogisticLoss, project_capped_simplex
 from rank_definition import coranks_by_definition, ranks_by_definition
 
 D, S = 11, 4

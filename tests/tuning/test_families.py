@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from optirank import OptirankClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
-from optirank.tuning.families import OptirankFamily, Samples
+from optirank.tuning.search import OptirankFamily, Samples
 from optirank_lab.benchmark.families import (
     AnovaFamily,
     FixedReferenceFamily,

@@ -20,17 +20,18 @@ from optirank import (
 )
 from optirank.datasets import make_unstable_ranks
 from optirank.estimators import optirank_cv
+from optirank.estimators.optirank_cv import score_table
 from optirank.ranks.orders import order_for_fitting, order_samples
-from optirank.tuning.families import OptirankFamily, Samples
-from optirank.tuning.folds import make_folds
 from optirank.tuning.search import (
     HELD_OUT,
+    OptirankFamily,
+    Samples,
     Unit,
     gene_counts,
     search,
     units_of_folds,
 )
-from optirank.tuning.selection import score_table
+from optirank.tuning.selection import make_folds
 from optirank_lab.benchmark.families import LogisticFamily, RankFamily
 
 

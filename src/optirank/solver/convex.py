@@ -7,7 +7,9 @@ which is then convex.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,15 @@ from optirank._util.matrices import product
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
     CentredMatrix,
+    ElasticNet,
+    LogisticLoss,
+    Penalty,
     ProblemMatrices,
     accelerated_steps,
     curvature_scale,
+    spread,
 )
-from optirank.solver.problem import Problem, Solution
-from optirank.solver.terms import LogisticLoss, Penalty, spread
+from optirank.solver.problem import PenaltyPair, Problem, Solution
 
 _ROWS = 512  # rows whose scaled copy is held at a time: a few megabytes at 1000 genes
 
@@ -374,3 +379,73 @@ def steps_with_hessian(
         z = z_new
         objective = new_objective
     return NewtonResult(w, b, objective)
+
+
+def walk(
+    penalties: Iterable[PenaltyPair],
+) -> list[tuple[PenaltyPair, PenaltyPair | None]]:
+    """Each setting with the one it starts from (None: from nothing), in an order
+    that works.
+    """
+    rows: dict[float, list[float]] = {}
+    for l1, l2 in penalties:
+        rows.setdefault(l2, []).append(l1)
+    order: list[tuple[PenaltyPair, PenaltyPair | None]] = []
+    before: PenaltyPair | None = None
+    for l2 in sorted(rows, reverse=True):
+        l1s = sorted(set(rows[l2]))
+        order.append(((l1s[0], l2), before))
+        before = (l1s[0], l2)
+        order += [((after, l2), (l1, l2)) for l1, after in pairwise(l1s)]
+    return order
+
+
+def solve_grid_at(
+    problem: Problem, gamma: NDArray, penalties: Iterable[PenaltyPair], **accuracy: Any
+) -> dict[PenaltyPair, Solution]:
+    """Solutions at many penalties for fixed reference weights (convex)."""
+    matrix = ProblemMatrices(problem).ranks(gamma)
+    loss = LogisticLoss(problem.y, problem.v)
+    problems = {(l1, l2): replace(problem, l1=l1, l2=l2) for l1, l2 in penalties}
+    weights = fit_weights_grid(
+        matrix,
+        loss,
+        penalties,
+        penalty_of=lambda l1, l2: problems[l1, l2].penalty,
+        **accuracy,
+    )
+    return {
+        setting: solution_at(
+            problems[setting], fitted.w, gamma, fitted.n_iter, fitted.converged
+        )
+        for setting, fitted in weights.items()
+    }
+
+
+def fit_weights_grid(
+    matrix: CentredMatrix,
+    loss: LogisticLoss,
+    penalties: Iterable[PenaltyPair],
+    *,
+    penalty_of: Callable[[float, float], Penalty] = ElasticNet,
+    **accuracy: Any,
+) -> dict[PenaltyPair, Weights]:
+    """Logistic regression at many penalties on one matrix, each from its neighbour's
+    solution.
+
+    ``accuracy`` is ``tol`` and ``max_iter`` of ``fit_weights``.
+    """
+    fits: dict[PenaltyPair, Weights] = {}
+    for setting, before in walk(penalties):
+        l1, l2 = setting
+        if l1 == l2 == 0 and penalty_of is ElasticNet:
+            l2 = c.RIDGE_FLOOR
+        penalty = penalty_of(l1, l2)
+        if before is None:
+            fits[setting] = fit_weights(matrix, loss, penalty, **accuracy)
+        else:
+            near = fits[before]
+            fits[setting] = fit_weights(
+                matrix, loss, penalty, w=near.w, b=near.b, L=near.L, **accuracy
+            )
+    return fits

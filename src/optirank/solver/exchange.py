@@ -12,22 +12,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._compiled import exchange_loops
+from optirank._compiled import rank_loops
 from optirank._util.matrices import product
 from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
 from optirank.solver import constants as c
-from optirank.solver.blocks import accelerated_steps, curvature_scale, not_centred
+from optirank.solver.blocks import (
+    accelerated_steps,
+    curvature_scale,
+    not_centred,
+    spread,
+)
 from optirank.solver.convex import (
     NewtonResult,
     RidgeHessian,
     newton_steps,
     steps_with_hessian,
 )
-from optirank.solver.terms import spread
 
 if TYPE_CHECKING:
-    from optirank.solver.alternating import Alternation, State
+    from optirank.solver.solve import Alternation, State
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
@@ -222,7 +226,7 @@ class PairModel:
         mean = curvatures @ coranks / max(curvatures.sum(), 1e-30)
         scaled = ((coranks - mean) * roots).astype(np.float32)
         turn = np.zeros((coranks.shape[1], len(self.active)), np.float32)
-        exchange_loops.slopes_of_comparisons(
+        rank_loops.slopes_of_comparisons(
             active_groups, slopes, self.pair_groups, self.tie, turn
         )
         q = turn.T.astype(np.float64) / self.problem.n_reference
@@ -280,7 +284,7 @@ class PairModel:
         loss = self.loss
         penalty = self.penalty
         b = self.point.b
-        exchange_loops.exchange_in_ranks(
+        rank_loops.exchange_in_ranks(
             self.groups,
             self.pair_groups[:, comes],
             self.pair_groups[:, goes],

@@ -22,7 +22,7 @@ from optirank.solver.constants import RIDGE_FLOOR
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.solver.terms import CappedSimplex, Penalty
+    from optirank.solver.blocks import CappedSimplex, Penalty
 
 PenaltyPair = tuple[float, float]  # l1, l2
 
@@ -66,14 +66,14 @@ class Problem:
     @property
     def penalty(self) -> Penalty:
         """``l1 |w|_1 + l2 |w|_2^2``."""
-        from optirank.solver.terms import ElasticNet  # loads numba
+        from optirank.solver.blocks import ElasticNet  # loads numba
 
         return ElasticNet(self.l1, self.l2)
 
     @property
     def feasible(self) -> CappedSimplex:
         """Where gamma may lie."""
-        from optirank.solver.terms import CappedSimplex  # loads numba
+        from optirank.solver.blocks import CappedSimplex  # loads numba
 
         return CappedSimplex(self.n_reference, self.candidates)
 
@@ -83,7 +83,7 @@ class Problem:
 
     def loss(self, z: NDArray) -> float:
         """``sum_i v_i logloss(y_i, z_i)`` in plain NumPy; the fast twin is in
-        ``terms``.
+        ``blocks``.
         """
         return float(self.v @ (np.logaddexp(0.0, z) - self.y * z))
 

@@ -28,7 +28,7 @@ from optirank.io.data import (
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
-from optirank.tuning.folds import N_FOLDS, make_folds
+from optirank.tuning.selection import N_FOLDS, make_folds
 from optirank.workflow.checks import are_empty, checksums, whole_checksum
 from optirank.workflow.gene_lists import included_genes, usable_genes
 from optirank.workflow.sources import labelled_samples

@@ -8,8 +8,7 @@ import pytest
 from numpy_device import NumpyBackend
 from optirank.ranks.orders import order_samples
 from optirank.solver import constants
-from optirank.solver.device.backend import DeviceError
-from optirank.solver.device.orders import order_on_device
+from optirank.solver.device.backend import DeviceError, order_on_device
 from optirank.solver.device.solve import Options, leaders, solve_together
 from optirank.solver.problem import Problem, Solution, sample_weights
 from optirank.solver.solve import solve
@@ -81,13 +80,13 @@ def test_fits_that_stop_early_have_not_converged(backend, s):
 
 
 def test_fits_that_stall_have_not_converged(backend, monkeypatch):
-    from optirank.solver.device import weights
+    from optirank.solver.device import sets
 
     def refuse(batch, matrix, w, b, n_steps, *, tol=0.0):
         """Newton steps none of which lowers the objective."""
         return w, b, batch.xp.ones(len(b)), batch.xp.zeros(len(b))
 
-    monkeypatch.setattr(weights, "newton_steps", refuse)
+    monkeypatch.setattr(sets, "newton_steps", refuse)
     X, y = problem_data(n=900, d=310, seed=3)
     orders = order_on_device(backend, X)
     easy, hard = (

@@ -15,7 +15,7 @@ from scipy import sparse
 from optirank.solver.constants import RIDGE_FLOOR
 from optirank.solver.convex import Weights
 from optirank.solver.problem import Solution
-from optirank.tuning.families import (
+from optirank.tuning.search import (
     BinaryModel,
     Chain,
     Family,
@@ -34,8 +34,7 @@ class FixedReferenceFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
         """See :class:`Family`."""
-        from optirank.solver.convex import solve_at
-        from optirank.solver.solve import solve_grid_at
+        from optirank.solver.convex import solve_at, solve_grid_at
 
         genes = self._reference(samples, y, chain)
         gamma = np.zeros(samples.n_genes)
@@ -106,9 +105,8 @@ class LogisticFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
         """See :class:`Family`."""
-        from optirank.solver.blocks import centred_values
-        from optirank.solver.solve import fit_weights_grid
-        from optirank.solver.terms import LogisticLoss
+        from optirank.solver.blocks import LogisticLoss, centred_values
+        from optirank.solver.convex import fit_weights_grid
 
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)

@@ -22,8 +22,7 @@ from functools import cache
 from typing import Any
 
 from optirank.solver import constants as c
-from optirank.solver.device.backend import Backend, threads_for
-from optirank.solver.device.orders import DeviceOrders
+from optirank.solver.device.backend import Backend, DeviceOrders, threads_for
 
 
 @dataclass(frozen=True)

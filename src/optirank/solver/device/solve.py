@@ -1,4 +1,4 @@
-"""Solve many binary problems side by side on a device; see ``solver/alternating.py``
+"""Solve many binary problems side by side on a device; see ``solver/solve.py``
 for one.
 
 Rounds alternate between (w, b) and (gamma, b) on the relaxed problems, from two starts
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.solver import constants as c
+from optirank.solver.blocks import ElasticNet
 from optirank.solver.device.blocks import (
     Batch,
     States,
@@ -27,10 +28,13 @@ from optirank.solver.device.blocks import (
     ranks_of,
     start_length,
 )
-from optirank.solver.device.exchange import exchange_batches, exchange_pairs
-from optirank.solver.device.weights import fit_weights, steps_on_w
+from optirank.solver.device.sets import (
+    exchange_batches,
+    exchange_pairs,
+    fit_weights,
+    steps_on_w,
+)
 from optirank.solver.problem import Solution
-from optirank.solver.terms import ElasticNet
 
 if TYPE_CHECKING:
     from optirank.solver.problem import Problem
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """How to solve; see :func:`optirank.solver.alternating.solve_alternating`.
+    """How to solve; see :func:`optirank.solver.solve.solve_alternating`.
 
     ``thorough`` judges exchanges pair by pair after the batches; a grid of settings
     does without, as on the CPU, except where that costs next to nothing.
@@ -276,7 +280,7 @@ def tilted_starts(batch: Batch, rising: Any) -> States:
     """Gamma tilted to the genes whose ranks rise with the label, or that fall; one
     start per row.
 
-    See ``solver/alternating.py``: these lead to the two minima of the problem.
+    See ``solver/solve.py``: these lead to the two minima of the problem.
     """
     xp = batch.xp
     d, size = batch.orders.n_genes, len(batch)
