@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from anndata import AnnData
 
-from optirank._util.progress import progress_bar
+from optirank._util.work import progress_bar
 from optirank.io.data import raw_genes, used_names
 from optirank.io.objects import (
     anndata_of,

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.stats import rankdata
 
 from example_model import telling_model, telling_pair
-from optirank._util.scales import STANDARDISED
+from optirank._util.matrices import STANDARDISED
 from optirank.io.reading import write_h5ad
 from optirank.model.likeness import INVERTED
 from optirank.panel.further import Agreement

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from optirank._util.matrices import PerSample
 from optirank._util.metrics import wilson
 from optirank._util.names import look_alike, some
-from optirank._util.passes import PerSample
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Model
     from optirank.workflow.labels import Labels

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 import optirank
+from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank._util.scales import STANDARDISED
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator, Progress
+    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Predictor
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from optirank._util.matrices import GeneMoments, PerSample
 from optirank._util.names import counted, some
-from optirank._util.passes import PerSample
-from optirank._util.scales import GeneMoments
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator
+    from optirank._util.matrices import Accumulator
     from optirank.io.cluster import Cluster
     from optirank.workflow.options import TrainingOptions
 

@@ -23,10 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import GeneMoments, PerSample, as_dense
 from optirank._util.names import counted, some
-from optirank._util.passes import PerSample
-from optirank._util.scales import GeneMoments
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
 from optirank.model.likeness import ValueCounter, ValueShares, looks_inverted
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator, Progress
+    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Predictor
     from optirank.panel.further import Agreement

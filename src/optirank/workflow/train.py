@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 
 from optirank import __version__
+from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank._util.scales import STANDARDISED
-from optirank._util.workers import worker_count
+from optirank._util.work import worker_count
 from optirank.io.data import source_of
 from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.io.cluster import Cluster
     from optirank.panel.elimination import Panel
 
