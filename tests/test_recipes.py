@@ -26,7 +26,7 @@ from example_model import as_anndata, trained_example
 from optirank import OptirankClassifier, PanelClassifier, pl, tl
 from optirank import save as optirank_save
 from optirank._compiled.jit import proximal_map
-from optirank.cli.app import app as product
+from optirank.cli import app as product
 from optirank.cli.train import train as train_command
 from optirank.datasets import DataError, read_expression
 from optirank.datasets.example import write_example

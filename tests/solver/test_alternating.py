@@ -21,7 +21,7 @@ from solver_cases import (
     make_problem,
 )
 
-from optirank._util.arrays import product
+from optirank._util.matrices import product
 from optirank.datasets import make_unstable_ranks
 from optirank.ranks import orders
 from optirank.ranks.relative import TIES, relative_ranks

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.estimators.input import (
     CLASS_WEIGHT,
     FROM_ONE,

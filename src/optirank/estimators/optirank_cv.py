@@ -18,7 +18,7 @@ from sklearn.metrics import balanced_accuracy_score, check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.metrics import balanced_accuracy, standard_error
-from optirank._util.progress import progress_bar
+from optirank._util.work import progress_bar
 from optirank.estimators._base import (
     PER_PROBLEM,
     RankLinearClassifier,

@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from optirank._util.matrices import STANDARDISED, looks_standardised
 from optirank._util.names import some
-from optirank._util.scales import STANDARDISED, looks_standardised
-from optirank._util.workers import worker_count
+from optirank._util.work import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.input import (
     CLASS_WEIGHT,

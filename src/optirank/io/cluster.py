@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future, as_completed
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator
+    from optirank._util.matrices import Accumulator
 
 RETRIES = 2  # of a task that fails; a worker that dies counts apart
 _MOST_FAILURES = 20  # tasks: as many mean that more is wrong than a block

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optirank._compiled import solver_loops
-from optirank._util.arrays import product
+from optirank._util.matrices import product
 from optirank.ranks.orders import DenseRanks, SparseRanks
 from optirank.solver import constants as c
 from optirank.solver.problem import Problem

@@ -23,8 +23,8 @@ from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 
-from optirank._util.passes import Progress
-from optirank._util.workers import one_blas_thread
+from optirank._util.matrices import Progress
+from optirank._util.work import one_blas_thread
 from optirank.solver.problem import (
     PenaltyPair,
     Problem,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
 from optirank._util.metrics import balanced_accuracy
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.tuning.search import Family, Samples, Unit, search
 from optirank_lab.baselines.peers import PeerFailedError, run_peer
 from optirank_lab.benchmark.classifiers import (
