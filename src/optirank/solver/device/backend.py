@@ -350,12 +350,13 @@ def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
     sorting = 4 * min(BLOCK_BYTES, 8 * n * d)  # arrays like the values of a block
     needed = 3 * n * d * index.itemsize + sorting
     backend.check_memory(needed, f"the order of {n} samples x {d} genes")
-    sorted_arrays = tuple(xp.empty((n, d), index) for _ in range(3))
+    perm, start, end = (xp.empty((n, d), index) for _ in range(3))
     rows = max(1, BLOCK_BYTES // (8 * d))
     for begin in range(0, n, rows):
-        keys = _keys(xp, backend.dense(X[begin : begin + rows]))
-        _sort(backend, keys, *(item[begin : begin + rows] for item in sorted_arrays))
-    return DeviceOrders(backend, *sorted_arrays, np.arange(n))
+        part = slice(begin, begin + rows)
+        keys = _keys(xp, backend.dense(X[part]))
+        _sort(backend, keys, perm[part], start[part], end[part])
+    return DeviceOrders(backend, perm, start, end, np.arange(n))
 
 
 def _keys(xp: Any, values: Any) -> Any:
