@@ -28,7 +28,7 @@ from example_model import (
     telling_pair,
     trained_example,
 )
-from optirank._util.passes import PerSample
+from optirank._util.matrices import PerSample
 from optirank.io import cluster as engine_module
 from optirank.io.cluster import (
     Cluster,
@@ -521,7 +521,7 @@ def test_tables_are_written_some_samples_at_a_time(
 def test_the_commands_take_the_address_of_a_scheduler(folder, address, tmp_path):
     from typer.testing import CliRunner
 
-    from optirank.cli.app import app
+    from optirank.cli import app
 
     def command(*words):
         done = CliRunner().invoke(app, [str(word) for word in words])

@@ -1,11 +1,12 @@
-"""How commands end and what they print: errors in one line, options in place of
-parameters, and readers that leave early.
+"""How commands run and what they print: help with options in groups, errors in one
+line, options in place of parameters, and readers that leave early.
 """
 
 from __future__ import annotations
 
 import ast
 import errno
+import inspect
 import io
 import logging
 import os
@@ -13,13 +14,14 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from optirank._util.names import printable
 
@@ -38,6 +40,117 @@ def is_on(name: str) -> bool:
     return context is not None and bool(context.find_root().params.get(name))
 
 
+def _with_values(words: Sequence[str]) -> list[str]:
+    """The words of a command line, where ``--adapt`` may stand alone."""
+    spelled: list[str] = []
+    for word, following in zip(words, [*words[1:], ""], strict=False):  # no words: none
+        if word == "--adapt" and following not in ("always", "auto"):
+            word = "--adapt=always"
+        spelled.append(word)
+    return spelled
+
+
+class _PlainHelp:
+    """Help whose examples can be pasted."""
+
+    help: str | None
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: text is wrapped, indented lines are left as they are."""
+        for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
+            formatter.write_paragraph()
+            if paragraph.startswith(" "):
+                formatter.write(
+                    "".join(f"  {line}\n" for line in paragraph.splitlines())
+                )
+            else:
+                with formatter.indentation():
+                    formatter.write_text(" ".join(paragraph.split()))
+
+
+class GroupedCommand(_PlainHelp, TyperCommand):
+    """A command with help under headings, and errors in one line."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The arguments by their names."""
+        arguments = [
+            parameter
+            for parameter in self.get_params(ctx)
+            if parameter.param_type_name == "argument"
+        ]
+        return [
+            "[OPTIONS]",
+            *(str(argument.metavar or argument.name.upper()) for argument in arguments),
+        ]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line."""
+        return super().parse_args(ctx, _with_values(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with tidy(ctx):
+            return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options by the heading they were given."""
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                heading = getattr(parameter, "rich_help_panel", None) or "Options"
+                if parameter.param_type_name == "argument":
+                    heading = "Arguments"
+                    record = (
+                        str(parameter.metavar or parameter.name.upper()),
+                        record[1],
+                    )
+                groups.setdefault(heading, []).append(record)
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class PlainGroup(_PlainHelp, TyperGroup):
+    """A group of commands."""
+
+
+def program(name: str, version: str, help: str) -> typer.Typer:
+    """A program without commands yet: its help, and the options before a command."""
+    app = typer.Typer(
+        cls=PlainGroup,
+        help=help,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{name} {version}")
+            raise typer.Exit
+
+    of_version = typer.Option(
+        False,
+        "--version",
+        callback=show_version,
+        is_eager=True,
+        help="Show the version.",
+    )
+    of_debug = typer.Option(False, "--debug", help="Show the traceback of an error.")
+    of_quiet = typer.Option(False, "--quiet", "-q", help="Print errors only.")
+
+    @app.callback()
+    def options(
+        version: bool = of_version, debug: bool = of_debug, quiet: bool = of_quiet
+    ) -> None:
+        """Read the options given before the command."""
+
+    return app
+
+
 class _ToStderr(logging.Handler):
     """Prints what readers warn of, with options in place of parameters."""
 
@@ -54,7 +167,7 @@ def tidy(context: Any = None) -> Iterator[None]:
     else 1. Notes of the error (``add_note``), such as commands that go on from there,
     follow below. ``context`` is that of the command.
     """
-    from optirank._util.progress import hide_progress
+    from optirank._util.work import hide_progress
 
     outer = _running.set(context)
     logging.getLogger("optirank").handlers = [_ToStderr()]
@@ -150,7 +263,7 @@ def in_flags(text: str) -> str:
 @cache
 def _all_flags() -> dict[str, str]:
     """The option of each parameter; of two commands that differ, that of the first."""
-    from optirank.cli.app import app
+    from optirank.cli import app
 
     commands: Any = typer.main.get_command(app)
     flags: dict[str, str] = {}

@@ -1,22 +1,37 @@
-"""`optirank predict`: labels for the samples of a file."""
+"""`optirank predict` and `optirank evaluate`: labels for the samples of a file, labels
+against the true classes, and the commands that help where genes are missing.
+"""
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.files import replacing, write_text
 from optirank._util.names import counted
-from optirank._util.progress import progress_bar
+from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo
 from optirank.cli.options import option
-from optirank.cli.outputs import STDOUT, end_strictly, outputs, show_notes, write_page
-from optirank.cli.remedies import remedies_for_missing_genes
-from optirank.cli.tables import show_table
+from optirank.cli.outputs import (
+    STDOUT,
+    end_strictly,
+    outputs,
+    show_notes,
+    show_performance,
+    show_table,
+    write_page,
+)
 
 if TYPE_CHECKING:
+    from optirank.model import Model
+    from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.labels import Labels
 
 _OUT = (
@@ -122,3 +137,245 @@ def _show_labels(labels: Labels) -> None:
             for row in labels.clusters.to_dict("records")
         ]
         show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
+
+
+# Options of which a new training has its own
+_OUTPUTS = ("--out", "--report", "--for")
+_TABLES = (
+    "The table of classes (.csv), or all figures and tables (.json); - for stdout, "
+    "as .csv."
+)
+
+
+@opt.with_options(opt.labelling, opt.reading, without=["clusters", "levels"])
+def evaluate(
+    context: typer.Context,
+    query: opt.File,
+    model: opt.Model,
+    label: Annotated[str, option("COLUMN", "True classes.", None, "--label", "-l")],
+    mapping: Annotated[
+        list[str] | None,
+        option(
+            "THEIRS=OURS",
+            "A class of that column, and the model's name for it. Repeatable.",
+            None,
+            "--map",
+        ),
+    ] = None,
+    prevalence: Annotated[
+        list[str] | None,
+        option(
+            "CLASS=SHARE",
+            "Share of a class where the model will be used, for PPV and NPV; default: "
+            "as in the query. Repeatable.",
+            None,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, option("FILE", _TABLES, opt.OUTPUT, "--out", "-o")
+    ] = None,
+    report: opt.Report = None,
+    dated: opt.Dated = False,
+    dask: opt.Dask = None,
+    force: opt.Force = False,
+    **options: Any,
+) -> None:
+    """Compare the labels of a model with the true classes of samples.
+
+    Prints the balanced accuracy with a 95 % interval, and for each class sensitivity,
+    specificity, PPV and NPV. The report has the intervals of all of them, the confusion
+    of classes, ROC and precision-recall curves, calibration, and what withholding
+    labels would give.
+
+    Examples:
+
+      optirank evaluate query.h5ad --model m.optirank --label type --report page.html
+      optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns
+      optirank evaluate x.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
+      optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=T cell'
+      optirank evaluate x.h5ad -m m.optirank --label type -o figures.json
+    """
+    from optirank.io.cluster import cluster_at
+    from optirank.io.reading import open_file
+    from optirank.model import load
+    from optirank.workflow.evaluate import evaluate_profiles
+    from optirank.workflow.options import PredictOptions, class_share
+
+    given = opt.given_options(context)
+    with outputs(context, {"the tables": out}) as target:
+        if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):
+            raise ValueError(
+                f"{out}: the tables are written as .csv (that of the classes) or .json "
+                "(all): use such a name"
+            )
+        shares = dict(class_share(text, "prevalence") for text in prevalence or ())
+        names = opt.renamed(mapping or ())
+        fitted = load(model)
+        reading = opt.reading_options(given)
+        with (
+            remedies_for_missing_genes(context, fitted, query),
+            open_file(
+                query, label=label, known_genes=fitted.path_genes, **reading
+            ) as opened,
+            cluster_at(dask) as cluster,
+            progress_bar("predicting", lines=True) as bar,
+        ):
+            evaluation = evaluate_profiles(
+                opened,
+                fitted,
+                label,
+                opt.among(PredictOptions, given),
+                mapping=names,
+                prevalence=shares or None,
+                progress=bar.update,
+                cluster=cluster,
+            )
+        show_notes(evaluation)
+        _show_performance(evaluation, label)
+        _show_levels(evaluation)
+        if target is not None:
+            _write_tables(evaluation, target)
+            echo(f"Tables: {out}")
+        write_page(evaluation, context)
+    end_strictly(evaluation.labels, strict=given["strict"])
+
+
+def _show_performance(evaluation: Evaluation, label: str) -> None:
+    """Print the figures of each class, those of withholding, and the headline."""
+    from optirank._util.names import percent
+
+    judged = evaluation.performance
+    show_performance(judged, f"Labels against {label}")
+    table = judged.withholding
+    rows = [
+        (f"{target:.0%}", percent(share_given), percent(error))
+        for target, share_given, error in zip(
+            table["target_error"], table["given"], table["error"], strict=True
+        )
+    ]
+    show_table(
+        "Withholding below a confidence chosen with the true classes",
+        ("error at most", "labels given", "error"),
+        rows,
+    )
+    agreement = evaluation.labels.record["agreement"]
+    checked = "labels not checked by other genes"
+    if agreement is not None:
+        checked = f"agreement of other genes {agreement:.2f}"
+    withheld = "withheld" if evaluation.levels is None else "withheld or coarser"
+    auc = "" if judged.auc != judged.auc else f", mean AUC {judged.auc:.3f}"
+    echo(
+        f"Balanced accuracy {judged.headline()}, {judged.n_right} of "
+        f"{judged.n_given} labels right, {judged.n_withheld} {withheld}{auc}; "
+        f"{checked}"
+    )
+
+
+def _show_levels(evaluation: Evaluation) -> None:
+    """Print what became of the samples by the level of their label in the tree."""
+    if evaluation.levels is None:
+        return
+    names = ("level", "n_samples", "share", "right", "coarse", "wrong")
+    rows = [
+        (name, n_samples, f"{share:.1%}", right, coarse, wrong)
+        for name, n_samples, share, right, coarse, wrong in evaluation.levels[
+            [*names]
+        ].itertuples(index=False)
+    ]
+    header = ("level", "samples", "share", "right", "right but coarse", "wrong")
+    show_table("Labels given, by level of the tree", header, rows)
+
+
+def _write_tables(evaluation: Evaluation, path: Path) -> None:
+    """Write the table of classes, or everything, as the name says."""
+    if path.suffix.lower() == ".json":
+        text = json.dumps(_plain(evaluation), indent=1, ensure_ascii=False)
+        write_text(path, f"{text}\n")
+        return
+    with replacing(path) as temporary:
+        table = evaluation.performance.per_class.rename_axis("class")
+        table.to_csv(temporary, float_format="%.6g")
+
+
+def _plain(evaluation: Evaluation) -> dict[str, Any]:
+    """Figures, tables and notes in the types that JSON has; what is NaN is null."""
+    import pandas as pd
+
+    judged = evaluation.performance
+    low, high = judged.interval
+    figures = {
+        "n_samples": judged.n_samples,
+        "n_right": judged.n_right,
+        "n_withheld": judged.n_withheld,
+        "balanced_accuracy": judged.balanced_accuracy,
+        "low": low,
+        "high": high,
+        "auc": judged.auc,
+        "agreement": evaluation.labels.record["agreement"],
+    }
+    tables = {}
+    for name, table in evaluation.tables.items():
+        if not isinstance(table.index, pd.RangeIndex):
+            table = table.rename_axis("class").reset_index()
+        text = table.to_json(orient="records", double_precision=15)
+        tables[name] = json.loads(str(text))
+    return {
+        "query": Path(evaluation.source).name,
+        "label": evaluation.label,
+        **{name: None if share != share else share for name, share in figures.items()},
+        "agreement_by_label": evaluation.labels.record["agreement_by_label"],
+        "unknown_classes": evaluation.unknown,
+        "warnings": evaluation.warnings,
+        "notes": evaluation.notes,
+        "tables": tables,
+    }
+
+
+@contextmanager
+def remedies_for_missing_genes(
+    context: typer.Context, fitted: Model, query: Path
+) -> Iterator[None]:
+    """Add the commands that help to the error of missing genes."""
+    from optirank.model import MissingGenesError
+
+    try:
+        yield
+    except MissingGenesError as error:
+        remedies = {}
+        if error.match.other_column:
+            gene_column = error.match.other_column[0]
+            remedies["read the gene names of the query from another column:"] = (
+                opt.this_command(context, gene_column=gene_column)
+            )
+        if error.droppable and "drop_classes" in context.params:
+            remedies[
+                "leave these classes out, whose samples then get another label:"
+            ] = opt.this_command(context, drop_classes=True)
+        if error.match.present.any():
+            remedies["train a model for the genes that the query has:"] = _training_for(
+                query, fitted, context
+            )
+        for words, command in remedies.items():
+            error.add_note(words)
+            error.add_note(command)
+        if remedies:
+            error.args = (f"{error.what} One can:",)
+        raise
+
+
+def _training_for(query: Path, fitted: Model, context: typer.Context) -> str:
+    """The command that made a model, for the genes of a query; else one to fill in."""
+    words = shlex.split(fitted.card.command)
+    files_are_here = all(
+        Path(name).is_file() for name in fitted.card.source.split(", ")
+    )
+    if words[:2] != ["optirank", "train"] or not files_are_here:
+        words = ["optirank", "train", "REFERENCE", "--label", "LABEL"]
+    kept: list[str] = []
+    for word, previous in zip(words, ["", *words], strict=False):
+        if word not in _OUTPUTS and previous not in _OUTPUTS:
+            kept.append(word)
+    genes_in = context.params.get("genes_in")
+    if genes_in is not None and "--genes-in" not in kept:
+        kept += ["--genes-in", str(genes_in)]
+    return shlex.join([*kept, "--for", str(query), "--out", "for_query.optirank"])

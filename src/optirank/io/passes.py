@@ -1,9 +1,9 @@
 """Blocks of samples with chosen genes, and passes over them: the one way to the values
 of an AnnData, wherever they are: in memory, in a store, or lazy.
 
-In a pass, groups of blocks are folded (`optirank._util.passes`), here or on a cluster,
-and merged in the order of the samples. Blocks and groups are the same ones whatever
-folds them, so results are the same to the last bit.
+In a pass, groups of blocks are folded (`optirank._util.matrices`), here or on a
+cluster, and merged in the order of the samples. Blocks and groups are the same ones
+whatever folds them, so results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense, value_scale
 from optirank._util.names import counted, some
-from optirank._util.scales import value_scale
 from optirank.io.data import (
     DataError,
     about,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator, Progress
+    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
 
 logger = logging.getLogger("optirank.datasets")

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optirank._util.arrays import as_dense
 from optirank._util.files import path_problem, replacing
+from optirank._util.matrices import as_dense
 from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.data import (

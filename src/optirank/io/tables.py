@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.matrices import inverted, value_scale
 from optirank._util.names import some
-from optirank._util.scales import inverted, value_scale
 from optirank.io.data import DataError, duplicates, make_profiles, stripped
 from optirank.io.formats import Format, ReadOptions
 from optirank.io.genes import plain_gene_names

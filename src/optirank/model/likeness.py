@@ -271,7 +271,7 @@ class ValueCounter:
         self.n_zero += n_values - int(np.count_nonzero(values))
         self.n_negative += int(np.count_nonzero(values < 0))
         if self.scale is None and values.size:
-            from optirank._util.scales import value_scale  # scipy loads
+            from optirank._util.matrices import value_scale  # scipy loads
 
             self.scale = value_scale(block)
 

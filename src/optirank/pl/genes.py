@@ -12,7 +12,7 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense
 from optirank.io.data import gene_names
 from optirank.io.objects import profiles_of
 from optirank.io.passes import blocks, unique_genes

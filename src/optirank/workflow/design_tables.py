@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense
 from optirank._util.metrics import balanced
 from optirank.io.homologs import are_ensembl_ids, ensembl_id, ensembl_ids_of, symbols_of
 from optirank.panel.drills import confused_pairs

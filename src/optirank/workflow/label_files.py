@@ -29,7 +29,7 @@ from optirank.workflow.predict import label_profiles, sample_position
 from optirank.workflow.sources import names_of_files, with_columns
 
 if TYPE_CHECKING:
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
 
 _KEY = "optirank"  # of what is added to an AnnData
 SUFFIXES = (".csv", ".parquet", ".h5ad", ".zarr")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.metrics import balanced_accuracy, standard_error
-from optirank._util.workers import worker_count
+from optirank._util.work import worker_count
 from optirank.model import Model
 from optirank.model.card import CurvePoint
 from optirank.model.model import SizedPanel
@@ -24,7 +24,7 @@ from optirank.workflow.train import Fitted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.workflow.options import TrainingOptions
     from optirank.workflow.preparation import Prepared
 

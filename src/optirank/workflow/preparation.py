@@ -9,13 +9,13 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
+from optirank._util.matrices import GeneMoments, PerSample
 from optirank._util.names import counted, some
-from optirank._util.passes import PerSample
-from optirank._util.scales import GeneMoments
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -29,9 +29,9 @@ from optirank.io.data import (
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
-from optirank.tuning.folds import N_FOLDS, make_folds
-from optirank.workflow.checks import are_empty, checksums, whole_checksum
+from optirank.tuning.selection import N_FOLDS, make_folds
 from optirank.workflow.gene_lists import included_genes, usable_genes
+from optirank.workflow.query import checksums, whole_checksum
 from optirank.workflow.sources import labelled_samples
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator
+    from optirank._util.matrices import Accumulator
     from optirank.io.cluster import Cluster
     from optirank.workflow.options import TrainingOptions
 
@@ -206,7 +206,7 @@ class Prepared:
         Gives the positions, among ``rows``, of samples without values to rank.
         """
         n_samples = len(self.rows)
-        refusing = functools.partial(are_empty, source=source_of(self.data))
+        refusing = functools.partial(_are_empty, source=source_of(self.data))
         empty = PerSample(n_samples, refusing)
         values = PerSample(n_samples, checksums)
         moments = GeneMoments()
@@ -383,3 +383,23 @@ def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
         f"{n_repeated} samples have the same order of genes as another sample, and "
         f"are probably copies: {what}"
     ]
+
+
+def _are_empty(block: Any, source: str) -> NDArray[np.bool_]:
+    """Which samples of a block have the same value in every gene.
+
+    Values that are missing, infinite or no numbers are refused.
+    """
+    values = block.data if sparse.issparse(block) else block
+    if values.dtype.kind not in "buif":
+        raise DataError(f"{source}: the matrix holds {values.dtype}, not numbers")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        n_missing = int((~np.isfinite(values)).sum())
+        what = counted(n_missing, "value is", "values are")
+        raise DataError(
+            f"{source}: {what} missing or infinite (NaN, inf): fill in what is "
+            "missing, or leave these genes or samples out"
+        )
+    if sparse.issparse(block):
+        return np.diff(block.indptr) == 0
+    return block.min(axis=1) == block.max(axis=1)

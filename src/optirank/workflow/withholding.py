@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.metrics import ends_in_percent, percent, wilson
-from optirank._util.names import counted, some
+from optirank._util.metrics import wilson
+from optirank._util.names import counted, ends_in_percent, percent, some
 from optirank.model.confidence import check_target_error, raise_threshold
 from optirank.model.tree import SURE
 

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from optirank._util.progress import progress_bar
-from optirank._util.workers import worker_count
-from optirank.cli.common import BAD_INPUT, UNEXPECTED, echo, tell_error
-from optirank.cli.options import GroupedCommand, PlainGroup, listed
-from optirank.cli.tables import show_table
+from optirank._util.work import progress_bar, worker_count
+from optirank.cli.common import (
+    BAD_INPUT,
+    UNEXPECTED,
+    GroupedCommand,
+    PlainGroup,
+    echo,
+    tell_error,
+)
+from optirank.cli.options import listed
+from optirank.cli.outputs import show_table
 from optirank_lab.cli import options as opt
 
 if TYPE_CHECKING:
@@ -388,7 +394,7 @@ def curve(
 
 def _show_curve(table: pd.DataFrame) -> None:
     """Means over tissues by number of genes, and the tools that failed."""
-    from optirank._util.metrics import in_percent
+    from optirank._util.names import in_percent
     from optirank_lab.benchmark import curve as study
 
     wide = study.means(table).pivot_table(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import BAD_INPUT, echo, tell_error
-from optirank.cli.options import GroupedCommand, PlainGroup
-from optirank.cli.tables import show_table
+from optirank.cli.common import BAD_INPUT, GroupedCommand, PlainGroup, echo, tell_error
+from optirank.cli.outputs import show_table
 from optirank_lab.cli import options as opt
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ import numpy as np
 from anndata import AnnData
 from scipy.sparse import csr_matrix
 
+from optirank._util.matrices import value_scale
 from optirank._util.names import some
-from optirank._util.scales import value_scale
 from optirank.io.data import DataError, MissingExtraError, duplicates
 from optirank.io.formats import stored_source
 from optirank.io.passes import blocks
