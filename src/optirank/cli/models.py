@@ -21,7 +21,8 @@ from optirank.workflow.options import PredictOptions
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.workflow.explain import Explanation
+    from optirank.workflow.predict import Explanation
+
 _SHOWN = 15  # genes on the terminal: they fit without scrolling
 _PANEL_OUT = (
     "Write a model (.optirank), or the genes with their weights (.csv; - for stdout)."

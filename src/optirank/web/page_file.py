@@ -44,7 +44,7 @@ from optirank.panel.further import (
     FEWEST_SAMPLES,
     MOST_SAMPLES,
 )
-from optirank.workflow import trust
+from optirank.workflow import query as trust
 from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
 from optirank.workflow.withholding import (

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from optirank._util.matrices import PerSample
 from optirank._util.metrics import wilson
 from optirank._util.names import look_alike, some
 from optirank.io.data import (
     DataError,
     annotations_of,
+    block_rows,
     check_column,
+    gene_names,
     source_of,
     text_column,
 )
-from optirank.model.tree import NO_LABEL
+from optirank.io.passes import run_pass
+from optirank.model.tree import NO_LABEL, Tree
 from optirank.workflow import Result
-from optirank.workflow.checks import matching_fingerprints
-from optirank.workflow.levels import judged_at, level_confusions, level_outcomes
+from optirank.workflow.labels import level_names
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
     Performance,
@@ -29,6 +32,7 @@ from optirank.workflow.performance import (
     performance,
 )
 from optirank.workflow.predict import label_profiles
+from optirank.workflow.query import fingerprints
 from optirank.workflow.withholding import operating_point, target_error
 
 if TYPE_CHECKING:
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
     from optirank.io.cluster import Cluster
     from optirank.model import Model
     from optirank.workflow.labels import Labels
+
+
+_TOGETHER = 8  # blocks of a task, where there are tasks
 
 
 @dataclass(frozen=True, repr=False)
@@ -290,13 +297,28 @@ def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
 def _compare_with_training(
     adata: AnnData, model: Model, labels: Labels, cluster: Cluster | None
 ) -> None:
-    """Say where samples of the training are among those that judge the model."""
-    n_same = matching_fingerprints(adata, model, cluster)
+    """Say where samples of the training are among those that judge the model.
+
+    Nothing is known where these lack genes of the panel.
+    """
+    wanted = set(model.card.fingerprints)
+    names = gene_names(adata)
+    if not wanted or not set(names).issuperset(model.genes):
+        return
+    of_samples = PerSample(adata.n_obs, fingerprints)
+    run_pass(
+        adata,
+        [of_samples],
+        model.genes,
+        size=block_rows(len(names)),
+        together=_TOGETHER,
+        cluster=cluster,
+    )
+    n_same = len(wanted.intersection(of_samples.result().tolist()))
     if n_same:
-        n_known = len(model.card.fingerprints)
         labels.warnings.append(
-            f"{n_same} of {n_known} training samples that were looked for are among "
-            "these samples: this is no test on independent data"
+            f"{n_same} of {len(wanted)} training samples that were looked for are "
+            "among these samples: this is no test on independent data"
         )
 
 
@@ -319,3 +341,94 @@ def _compare_with_target(
             f"{float(low):.1%} to {float(high):.1%}) of the {n_given} labels "
             "given"
         )
+
+
+COARSER = "coarser"  # a label above the level of a table
+WITHHELD = "withheld"
+
+
+def level_outcomes(
+    tree: Tree, truth: NDArray[np.intp], given: NDArray[np.intp]
+) -> pd.DataFrame:
+    """What became of the samples, by the level of the label that they got.
+
+    One line per level, the last for labels that are withheld: ``n_samples``, ``share``
+    of all, and how many are ``right``, ``coarse`` (right, but above the truth) and
+    ``wrong``. ``truth`` and ``given`` are positions of labels.
+    """
+    depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
+    known = np.where(given == NO_LABEL, truth, given)
+    is_above = (tree.paths[truth] == known[:, None]).any(axis=1)
+    right = (tree.paths[known] == truth[:, None]).any(axis=1)
+    coarse = is_above & ~right
+    level = np.where(given == NO_LABEL, tree.depth, depths[known])
+    rows = []
+    for number, name in enumerate([*level_names(tree), WITHHELD]):
+        here = level == number
+        judged = here & (given != NO_LABEL)
+        rows.append(
+            {
+                "level": name,
+                "n_samples": int(here.sum()),
+                "share": here.mean() if len(here) else 0.0,
+                "right": int((judged & right).sum()),
+                "coarse": int((judged & coarse).sum()),
+                "wrong": int((judged & ~right & ~coarse).sum()),
+            }
+        )
+    return pd.DataFrame(rows).set_index("level")
+
+
+def level_confusions(
+    tree: Tree, truth: NDArray[np.intp], given: NDArray[np.intp]
+) -> dict[str, pd.DataFrame]:
+    """The confusion of each level: true labels (rows) and labels given (columns).
+
+    Both are read at that level. The last columns are labels above it, and labels that
+    are withheld. Samples whose truth is known above the level alone are left out.
+    """
+    tables = {}
+    for level, name in enumerate(level_names(tree)):
+        reaches = tree.reaches[:, level]
+        known = reaches[truth]
+        at_level = np.unique(tree.paths[reaches, level])
+        columns = [*(tree.labels[label] for label in at_level), COARSER, WITHHELD]
+        n_labels = len(at_level)
+        row = np.searchsorted(at_level, tree.paths[truth[known], level])
+        got = given[known]
+        column = np.searchsorted(at_level, tree.paths[got, level])
+        column = np.where(reaches[got], column, n_labels)
+        column = np.where(got == NO_LABEL, n_labels + 1, column)
+        shape = (n_labels, len(columns))
+        counts = np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1])
+        tables[name] = pd.DataFrame(
+            counts.reshape(shape),
+            index=pd.Index(columns[:n_labels], name="true class"),
+            columns=pd.Index(columns),
+        )
+    return tables
+
+
+def judged_at(
+    tree: Tree, truth: NDArray[np.intp]
+) -> tuple[list[str], NDArray[np.intp]]:
+    """The labels at which samples are compared class by class, and where each label of
+    the tree belongs among them; ``NO_LABEL`` above.
+
+    They are the leaves; where no truth is one, the coarsest labels that are, and the
+    leaves beside them.
+    """
+    found = {tree.labels[place] for place in np.unique(truth)}
+    stops = set(tree.leaves)
+    if not stops & found:
+        stops |= found
+    place = np.full(len(tree.labels), NO_LABEL)
+    labels: list[str] = []
+    for label in tree.labels:
+        parent = tree.parents[label]
+        above = place[tree.place[parent]] if parent else NO_LABEL
+        if above == NO_LABEL and label in stops:
+            labels.append(label)
+            above = len(labels) - 1
+        place[tree.place[label]] = above
+    return labels, place

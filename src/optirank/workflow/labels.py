@@ -18,16 +18,16 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import counted, some
+from optirank.model.tree import NO_LABEL, Tree
 from optirank.ontology import ID_COLUMN, term_ids
 from optirank.workflow import Result
-from optirank.workflow.levels import level_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.model import Model
-    from optirank.workflow.explain import Explanation
-    from optirank.workflow.trust import Trust
+    from optirank.workflow.predict import Explanation
+    from optirank.workflow.query import Trust
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
@@ -349,3 +349,55 @@ def majority(
     table = pd.DataFrame({"n_samples": sizes, "label": label, "share": share})
     table = table.sort_values("n_samples", ascending=False, kind="stable")
     return table.rename_axis("cluster").reset_index()
+
+
+def level_columns(
+    tree: Tree, codes: NDArray[np.intp], words: NDArray[np.object_]
+) -> dict[str, NDArray]:
+    """The label of each sample at every level; the last word above its own label.
+
+    ``codes`` are positions in ``words``: the labels of the tree, and the word for none.
+    """
+    known = codes < len(tree.labels)
+    own = np.where(known, codes, 0)
+    columns = {}
+    for level, name in enumerate(level_names(tree)):
+        reaches = known & tree.reaches[own, level]
+        at_level = np.where(reaches, tree.paths[own, level], len(words) - 1)
+        columns[f"level_{name.removeprefix('level ')}"] = words[at_level]
+    return columns
+
+
+def level_names(tree: Tree) -> list[str]:
+    """The names of the levels: those of the columns, else level 1, 2, ..."""
+    numbered = [f"level {depth}" for depth in range(1, tree.depth + 1)]
+    return [*tree.levels, *numbered[len(tree.levels) :]][: tree.depth]
+
+
+def tree_table(
+    tree: Tree, given: NDArray[np.intp], confidence: NDArray[np.float64]
+) -> pd.DataFrame:
+    """One line per label, each before those below it.
+
+    ``depth`` from 0, ``n_samples`` with this label or one below it, ``n_own`` with this
+    one itself, ``share`` of all samples, ``confidence`` (mean over ``n_samples``, of
+    the labels as they are given). ``given`` are positions of labels.
+    """
+    labelled = given != NO_LABEL
+    path = tree.paths[given[labelled]]
+    # A path that ends early repeats its label, which counts once
+    is_new = np.diff(path, axis=1, prepend=NO_LABEL) != 0
+    sure = np.broadcast_to(confidence[labelled][:, None], path.shape)
+    n_labels = len(tree.labels)
+    counts = np.bincount(path[is_new], minlength=n_labels)
+    total = np.bincount(path[is_new], sure[is_new], minlength=n_labels)
+    return pd.DataFrame(
+        {
+            "depth": [len(tree.path(label)) - 1 for label in tree.labels],
+            "n_samples": counts,
+            "n_own": np.bincount(given[labelled], minlength=n_labels),
+            "share": counts / max(1, len(given)),
+            "confidence": total / np.where(counts, counts, np.nan),
+        },
+        index=pd.Index(tree.labels, name="label"),
+    )

@@ -9,9 +9,10 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from optirank._util.matrices import GeneMoments, PerSample
 from optirank._util.names import counted, some
@@ -29,8 +30,8 @@ from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
 from optirank.tuning.selection import N_FOLDS, make_folds
-from optirank.workflow.checks import are_empty, checksums, whole_checksum
 from optirank.workflow.gene_lists import included_genes, usable_genes
+from optirank.workflow.query import checksums, whole_checksum
 from optirank.workflow.sources import labelled_samples
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class Prepared:
         Gives the positions, among ``rows``, of samples without values to rank.
         """
         n_samples = len(self.rows)
-        refusing = functools.partial(are_empty, source=source_of(self.data))
+        refusing = functools.partial(_are_empty, source=source_of(self.data))
         empty = PerSample(n_samples, refusing)
         values = PerSample(n_samples, checksums)
         moments = GeneMoments()
@@ -382,3 +383,23 @@ def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
         f"{n_repeated} samples have the same order of genes as another sample, and "
         f"are probably copies: {what}"
     ]
+
+
+def _are_empty(block: Any, source: str) -> NDArray[np.bool_]:
+    """Which samples of a block have the same value in every gene.
+
+    Values that are missing, infinite or no numbers are refused.
+    """
+    values = block.data if sparse.issparse(block) else block
+    if values.dtype.kind not in "buif":
+        raise DataError(f"{source}: the matrix holds {values.dtype}, not numbers")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        n_missing = int((~np.isfinite(values)).sum())
+        what = counted(n_missing, "value is", "values are")
+        raise DataError(
+            f"{source}: {what} missing or infinite (NaN, inf): fill in what is "
+            "missing, or leave these genes or samples out"
+        )
+    if sparse.issparse(block):
+        return np.diff(block.indptr) == 0
+    return block.min(axis=1) == block.max(axis=1)

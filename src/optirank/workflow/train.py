@@ -33,10 +33,10 @@ from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS, Result
-from optirank.workflow.checks import some_fingerprints
 from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import Prepared, prepare
+from optirank.workflow.query import fingerprints
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 
 _FEW = 10  # samples of a class below which its held-out figures say little
+_N_FINGERPRINTS = 100  # samples of a training: some of them are in any half of it
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -343,6 +344,9 @@ def _card(
     values = ValueCounter()
     panel_values = fitted.X[:, fitted.panels[fitted.n_genes].columns]
     values.add(panel_values)
+    n_kept = panel_values.shape[0]
+    some_samples = np.linspace(0, n_kept - 1, min(_N_FINGERPRINTS, n_kept))
+    hashes = fingerprints(panel_values[some_samples.astype(np.intp)])
     versions = {"optirank": __version__, "python": platform.python_version()}
     return Card(
         name=options.name,
@@ -358,7 +362,7 @@ def _card(
         standard_error=errors.get(fitted.n_genes),
         curve=tuple(curve),
         checksum=prepared.checksum,
-        fingerprints=some_fingerprints(panel_values),
+        fingerprints=tuple(sorted({*hashes.tolist()} - {""})),
         versions=versions | {name: version(name) for name in _VERSIONS},
         **judged,
     )
