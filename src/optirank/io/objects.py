@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.data import (
@@ -29,7 +30,6 @@ from optirank.io.homologs import in_names_of
 from optirank.io.passes import is_dask, unique_genes
 
 if TYPE_CHECKING:
-    import pandas as pd
     from anndata import AnnData
 
 FILE_COLUMN = "file"  # says which of several sources a sample is from
@@ -274,8 +274,6 @@ def _in_memory(frame: Any) -> pd.DataFrame:
 
 def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
     """Samples x genes of a data frame; columns of text are annotations."""
-    import pandas as pd
-
     frame = data
     if getattr(data, "ndim", 2) == 1:
         frame = data.to_frame("sample" if data.name is None else data.name).T

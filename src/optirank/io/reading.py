@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.files import path_problem, replacing
 from optirank._util.matrices import as_dense
 from optirank._util.names import counted, some, valid_text
-from optirank.io import tables
 from optirank.io.data import (
     DataError,
     about,
@@ -39,7 +39,8 @@ from optirank.io.data import (
 from optirank.io.formats import H5AD, ZARR, Format, ReadOptions
 from optirank.io.genes import with_named_genes
 from optirank.io.passes import columns_of, read_features
-from optirank.io.tables import PARQUET, TABLE
+from optirank.io.table_files import open_table
+from optirank.io.tables import PARQUET, TABLE, refuse_repeated
 from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     with readable(path):
         named = with_named_genes(stored, gene_column)
     if options.samples is not None:
-        named.obs, is_named = tables.join_annotations(
+        named.obs, is_named = join_annotations(
             annotations_of(named), [Path(options.samples)], path
         )
         if not is_named.all():
@@ -225,6 +226,41 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     text = valid_text(path)
     about(named).update(source=text, name=text, store=store)
     return named
+
+
+def join_annotations(
+    obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Annotations joined with tables about samples, and the mask of samples
+    they name.
+    """
+    table = pd.concat([_read_annotations(path, key) for path in paths])
+    named = np.asarray(obs.index.isin(table.index))
+    if not named.any():
+        raise DataError(
+            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, "
+            f"the data have {some(obs.index, 3)}"
+        )
+    other = obs.drop(columns=[*table.columns], errors="ignore")
+    return other.join(table), named
+
+
+def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
+    """A table about samples, as text; their names are in the first column or in
+    ``key``.
+    """
+    table = open_table(path, as_text=True)
+    header = table.header
+    refuse_repeated(duplicates(header), path)
+    if key is not None and key not in header:
+        raise DataError(f"{path} has no column {key!r}: there are {some(header, 20)}")
+    frame = table.read(range(len(header))).set_axis(header, axis=1)
+    frame = frame.set_index(header[0] if key is None else key).replace("", np.nan)
+    frame.index = frame.index.astype(str).rename(None)
+    repeated = frame.index[frame.index.duplicated()]
+    if len(repeated):
+        raise DataError(f"{path} names these samples more than once: {some(repeated)}")
+    return frame
 
 
 @contextlib.contextmanager
@@ -344,8 +380,6 @@ def write_h5ad(
 
 def write_table(data: AnnData, path: str | Path) -> Path:
     """Write a CSV table (.csv, .csv.gz): samples as lines with their annotations."""
-    import pandas as pd
-
     values = as_dense(data.X)
     is_exact = values.size and np.abs(values).max() < _EXACT
     if is_exact and (values == np.rint(values)).all():
