@@ -253,7 +253,8 @@ def _slice(X: Any, columns: np.ndarray | None, start: int, stop: int) -> Block:
         return _chosen(_in_memory(X[start:stop]), columns)
     if hasattr(X, "get_orthogonal_selection"):
         # zarr then reads only the chunks with these columns
-        return np.asarray(X.get_orthogonal_selection((slice(start, stop), columns)))
+        selected = X.get_orthogonal_selection((slice(start, stop), columns))
+        return np.ascontiguousarray(selected)
     # Whole rows are read, so few at a time: the columns chosen are few of them
     step = max(1, _WHOLE_VALUES // max(1, X.shape[1]))
     parts = [

@@ -314,7 +314,7 @@ class TextTable:
         """
         if len(self.header) > _WIDE and 2 * len(columns) < len(self.header):
             return self._parse(sorted(set(columns)))
-        return self._whole[list(columns)]
+        return pd.DataFrame(self._whole[list(columns)])
 
     @cached_property
     def _whole(self) -> pd.DataFrame:
