@@ -75,19 +75,17 @@ _CONVERTED = {
 def guess_format(path: Path) -> str:
     """The format that a file's name or a folder's content says."""
     path = Path(path)
-    if path.is_dir():
-        for known in FORMATS.values():
-            if known.is_folder(path):
-                return known.name
+    is_folder = path.is_dir()
+    for known in FORMATS.values():
+        has_ending = path.suffix.lower() in known.suffixes
+        if known.is_folder(path) if is_folder else has_ending:
+            return known.name
+    if is_folder:
         raise DataError(
             f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file"
         )
-    endings = [ending.lower() for ending in path.suffixes[-2:]]
-    for known in FORMATS.values():
-        if endings and endings[-1] in known.suffixes:
-            return known.name
-    if any(ending in TABLE.suffixes for ending in endings):  # .csv.gz
-        return TABLE.name
+    if any(ending.lower() in TABLE.suffixes for ending in path.suffixes[-2:]):
+        return TABLE.name  # .csv.gz
     remedy = _CONVERTED.get(path.suffix.lower())
     if remedy is not None:
         remedy = remedy.format(
@@ -332,8 +330,7 @@ def _in_memory(
                 f"{source} has several genes called {some(sorted(several))}: ask for "
                 "them by position, or take other names (gene_column=)"
             )
-        places, _ = columns_of(opened, wanted)
-        columns = columns if places is None else places
+        columns, _ = columns_of(opened, wanted)
     return make_profiles(
         read_features(opened, columns),
         annotations_of(opened),
@@ -345,9 +342,7 @@ def _in_memory(
 
 def is_table(path: Path, format: str | None = None) -> bool:
     """Whether a file is there and is a table, so that ``genes_in`` must be said."""
-    if not path.exists():
-        return False
-    return (format or guess_format(path)) in _TABLES
+    return path.exists() and (format or guess_format(path)) in _TABLES
 
 
 def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:

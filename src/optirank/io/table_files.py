@@ -255,10 +255,8 @@ def open_text(path: Path) -> IO[str]:
     return opener(path, "rt", encoding=encoding, errors=errors, newline="")
 
 
-def _as_windows(error: UnicodeError) -> tuple[str, int]:
+def _as_windows(error: Any) -> tuple[str, int]:
     """Bytes that are no UTF-8 as Windows-1252 has them, which spreadsheets write."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
     wrong = error.object[error.start : error.end]
     return wrong.decode("cp1252", "replace"), error.end
 

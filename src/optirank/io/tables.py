@@ -75,7 +75,9 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     about_genes = [
         name
         for name in table.header[1:]
-        if in_rows and name not in described and _is_about_genes(name, table)
+        if in_rows
+        and name not in described
+        and (name in table.layout.left_out or _plain(name) in ABOUT_GENES)
     ]
     named = {*described, *about_genes}
     beside = [k for k, name in enumerate(table.header) if k and name in named]
@@ -175,10 +177,9 @@ def refuse_repeated(repeated: list[str], path: Path) -> None:
         )
 
 
-def _is_about_genes(name: str, table: Table) -> bool:
-    """Whether a column is no sample, in a table with genes in rows."""
-    plain = re.sub(r"[\W_]+", "", name).casefold()
-    return name in table.layout.left_out or plain in ABOUT_GENES
+def _plain(name: str) -> str:
+    """The name of a column without case, blanks and marks."""
+    return re.sub(r"[\W_]+", "", name).casefold()
 
 
 def _empty_columns(table: Table) -> list[int]:
