@@ -212,6 +212,8 @@ class FurtherGenes:
                 f"mean ranks of shape {self.means.shape} do not fit the "
                 f"{len(self.genes)} further genes"
             )
+        if len(set(self.genes.tolist())) < len(self.genes):
+            raise ValueError("the further genes have a name more than once")
         if not self.means.size or not (np.abs(self.means) <= 0.5).all():
             raise ValueError("the mean ranks of further genes are not all within 1/2")
 

@@ -47,8 +47,22 @@ class References:
 
     weights: NDArray[np.float64]  # (rows, genes): gamma
     intercept: NDArray[np.float64]  # (rows,)
-    mean_ranks: NDArray[np.float64] | None  # (rows, genes): of training
     ties: str
+    mean_ranks: NDArray[np.float64] | None = None  # (rows, genes): of training
+
+    def __post_init__(self) -> None:
+        weights = self.weights
+        if weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all():
+            raise ValueError(
+                "reference weights lie outside [0, 1], or are all zero in a row"
+            )
+        means = weights if self.mean_ranks is None else self.mean_ranks
+        if self.intercept.shape != weights.shape[:1] or means.shape != weights.shape:
+            raise ValueError(
+                f"intercepts of shape {self.intercept.shape} or mean ranks of shape "
+                f"{means.shape} do not fit reference weights of {weights.shape}"
+            )
+        check_ties(self.ties)
 
     def stand_ins(self, present: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Ranks (rows, genes) that stand in for genes that are missing."""
@@ -82,6 +96,24 @@ class SizedPanel:
     error_control: ErrorControl | None = None
     likeness: Likeness | None = None
     missing: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        n_genes = len(self.genes)
+        if not n_genes or len(set(self.genes.tolist())) < n_genes:
+            raise ValueError("a panel has no genes, or a gene more than once")
+        shape = self.coef.shape
+        if shape[1:] != (n_genes,) or self.columns.shape != (n_genes,):
+            raise ValueError(
+                f"weights of shape {shape} and {len(self.columns)} columns do not fit "
+                f"a panel of {n_genes} genes"
+            )
+        if self.references is not None and self.references.weights.shape != shape:
+            raise ValueError("reference sets do not fit the weights of a panel")
+        if self.likeness is not None and self.likeness.profiles.shape[1:] != shape[1:]:
+            raise ValueError("mean ranks of classes do not fit the genes of a panel")
+        shares = [share for share, _ in self.missing]
+        if shares != sorted(set(shares)):
+            raise ValueError("the accuracies with missing genes are no rising table")
 
     def probabilities(
         self, scores: NDArray, *, calibrated: bool = True
@@ -177,7 +209,7 @@ class Model:
     n_features: int
     card: Card = field(default_factory=Card)
     further: FurtherGenes | None = None
-    digest: str = ""
+    digest: str = field(default="", metadata={"stored": False})
     tree: Tree | None = None
     terms: Terms | None = None
 
@@ -188,14 +220,46 @@ class Model:
     export = export_table
 
     def __post_init__(self) -> None:
+        n_classes = len(self.classes)
+        if len(set(self.classes.tolist())) < max(2, n_classes):
+            raise ValueError("the classes are not two or more distinct labels")
         if self.tree is not None:
             self.tree.check_classes(self.classes)
         if self.n_genes not in self.panels:
             raise ValueError(f"the model has no panel of {self.n_genes} genes")
-        if self.further is not None and len(self.further.means) != len(self.classes):
+        for size, panel in self.panels.items():
+            self._check_panel(size, panel)
+        pairs = {
+            pair
+            for panel in self.panels.values()
+            for pair in zip(panel.genes.tolist(), panel.columns.tolist(), strict=True)
+        }
+        columns = {column for _, column in pairs}
+        if not len(pairs) == len(self.path_genes) == len(columns):
+            raise ValueError(
+                "two genes have the same column of the training data, or a gene has two"
+            )
+        if min(columns) < 0 or max(columns) >= self.n_features:
+            raise ValueError("a gene's column is not one of the training data")
+        if self.further is not None and len(self.further.means) != n_classes:
             raise ValueError(
                 f"mean ranks of {len(self.further.means)} classes do not fit the "
-                f"model's {len(self.classes)}"
+                f"model's {n_classes}"
+            )
+
+    def _check_panel(self, size: int, panel: SizedPanel) -> None:
+        """Refuse a panel that does not fit its size or the classes."""
+        n_classes = len(self.classes)
+        if len(panel.genes) != size:
+            raise ValueError(f"a panel of size {size} has {len(panel.genes)} genes")
+        if len(panel.coef) not in ((1, 2) if n_classes == 2 else (n_classes,)):
+            raise ValueError(
+                f"{len(panel.coef)} rows of weights do not fit {n_classes} classes"
+            )
+        if panel.likeness is not None and len(panel.likeness.profiles) != n_classes:
+            raise ValueError(
+                f"mean ranks of {len(panel.likeness.profiles)} classes do not fit the "
+                f"model's {n_classes}"
             )
 
     def __repr__(self) -> str:
@@ -446,7 +510,6 @@ def _reference_panel(fitted: Any, names: NDArray[np.object_]) -> SizedPanel:
     references = References(
         weights=gamma[:, columns],
         intercept=np.asarray(fitted.intercept_),
-        mean_ranks=None,
         ties=fitted.ties,
     )
     return SizedPanel(names[columns], columns, coef[:, columns], references)
