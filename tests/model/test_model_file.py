@@ -171,9 +171,9 @@ def test_pipelines_and_searches_over_them_say_which_part_to_save(tmp_path):
     pipeline = make_pipeline(FunctionTransformer(), PanelClassifier(n_genes=5))
     search = GridSearchCV(pipeline, {"panelclassifier__n_genes": [4, 5]}, cv=2)
     search.fit(data.X, data.y)
-    with pytest.raises(TypeError, match=r"save\(pipeline\[-1\], path\)"):
+    with pytest.raises(TypeError, match=r"its last step, pipeline\[-1\]"):
         save(search.best_estimator_, tmp_path / "m")
-    with pytest.raises(TypeError, match=r"save\(search\.best_estimator_\[-1\]"):
+    with pytest.raises(TypeError, match=r"of a search, search\.best_estimator_\[-1\]"):
         save(search, tmp_path / "m")
     plain = GridSearchCV(PanelClassifier(), {"n_genes": [4, 5]}, cv=2)
     plain.fit(data.X, data.y)
@@ -351,14 +351,14 @@ def changed(document: dict, where: str, value: object) -> dict:
         ("panels/17/genes", list(range(17)), r"genes has \[0\], of the wrong type"),
         ("panels/17/genes", ["GENE0"] * 17, "more than once"),
         ("panels/17/genes", [], "no genes"),
-        ("panels/17/genes", ["A", "B"], "do not fit a panel of 2 genes"),
+        ("panels/17/genes", ["A", "B"], "do not fit: expected .2,"),
         ("panels/17/genes", "panels/17/coef", "is of float64, expected object"),
         ("panels/17/columns", [-1, *range(1, 17)], "column is not one of the training"),
         ("panels/17/columns", list(range(10, 27)), "column is not one of the training"),
         ("panels/17/columns", [0] * 17, "same column"),
         ("panels/17/columns", [0.5] * 17, r"columns has \[0.5\], of the wrong type"),
         ("panels/17/columns", [10**30] * 17, "too large"),
-        ("panels/17/columns", [1, 2], "2 columns do not fit a panel of 17 genes"),
+        ("panels/17/columns", [1, 2], r"columns of shape \(2,\) do not fit"),
         ("panels/17/coef", [[1.0] * 17] * 3, "of the wrong type"),
         ("panels/17/coef", [1.0] * 17, r"weights of shape \(17,\)"),
         ("panels/17/coef", "further/means", "is of float16, expected float64"),
@@ -455,13 +455,17 @@ def first(array: np.ndarray, value: float) -> np.ndarray:
         ("coef", lambda a: a.astype(np.float32), "17/coef' is of float32"),
         ("coef", lambda a: np.asfortranarray(a), "17/coef' is stored by columns"),
         ("coef", lambda a: a[:, :-1], r"weights of shape \(3, 16\)"),
-        ("coef", lambda a: a[:-1], "reference sets do not fit the weights"),
+        ("coef", lambda a: a[:-1], "reference sets .* do not fit"),
         ("coef", lambda _: lying_header(), r"shape \(1000000000000,\)"),
         ("coef", lambda _: b"__import__('os').abort()", "damaged header"),
         ("coef", lambda _: pickle.dumps(Bomb()), "damaged header"),
         ("coef", lambda a: a[0:0].tobytes(), "damaged header"),
         ("likeness/levels", lambda a: a[:, ::-1].copy(), "rising percentiles"),
-        ("likeness/profiles", lambda a: a[:, :-1], "mean ranks of classes do not fit"),
+        (
+            "likeness/profiles",
+            lambda a: a[:, :-1],
+            "mean ranks of classes .* do not fit",
+        ),
         ("likeness/profiles", lambda a: a[0], "rising percentiles"),
         ("references/mean_ranks", lambda a: first(a, -np.inf), "mean_ranks has NaN"),
         ("references/mean_ranks", lambda a: a[:, :-1], "mean ranks of shape"),
@@ -506,7 +510,7 @@ def test_lacking_repeated_and_additional_members_are_refused(path, tmp_path):
     assert_refused(path, "members of the same name")
 
 
-@pytest.mark.parametrize("bomb", ["json", "lists", "zeros", "strings"])
+@pytest.mark.parametrize("bomb", ["json", "lists", "zeros", "strings", "bzip2"])
 def test_bombs_are_refused_before_memory_is_taken(path, bomb):
     document, arrays = unpack(path)
     if bomb == "json":
@@ -515,13 +519,19 @@ def test_bombs_are_refused_before_memory_is_taken(path, bomb):
         pack(path, b'{"a":[' + b"[]," * 4_000_000 + b"[]]}", arrays)
     elif bomb == "zeros":
         pack(path, document, arrays | {"panels/17/coef": np.zeros((3, 4_000_000))})
+    elif bomb == "bzip2":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+            archive.writestr("model.json", b" " * 100_000_000)
+        content = path.read_bytes()
+        lie = (1000).to_bytes(4, "little")  # bytes of the member, where they stand
+        path.write_bytes(content.replace((100_000_000).to_bytes(4, "little"), lie))
     else:
         many = ["x"] * 5000 + ["y" * 9000]
         pack(path, document | {"classes": many}, arrays)
     size = path.stat().st_size
     tracemalloc.start()
     try:
-        assert_refused(path, "more than|at most")
+        assert_refused(path, "more than|at most|cannot be bounded")
         assert tracemalloc.get_traced_memory()[1] < 5e7 + size
     finally:
         tracemalloc.stop()

@@ -67,36 +67,18 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
         For anything that has no weights on ranks, such as SingleCellNetClassifier.
     """
     path = Path(path)
-    model = _within(model)
-    to_save = model if isinstance(model, Model) else _of_estimator(model)
+    model = _model_of(model)
     if path.exists() and not overwrite:
         raise FileExistsError(
             f"{path} exists: name another file, or replace it (overwrite=True)"
         )
-    write_bytes(path, to_bytes(to_save))
+    write_bytes(path, to_bytes(model))
 
 
-def _of_estimator(estimator: Any) -> Model:
-    """The model of an estimator, or a TypeError that says what can be saved."""
-    if hasattr(estimator, "steps") or hasattr(estimator, "named_steps"):
-        raise TypeError(
-            "a Pipeline cannot be saved: save its last step, for instance "
-            "optirank.save(pipeline[-1], path); a model file holds no other "
-            "transformers"
-        )
-    best = getattr(estimator, "best_estimator_", None)
-    if best is not None and hasattr(best, "named_steps"):
-        raise TypeError(
-            "a search over a Pipeline cannot be saved: save the last step of its best "
-            "pipeline, optirank.save(search.best_estimator_[-1], path)"
-        )
-    try:
-        return Model.from_estimator(estimator)
-    except TypeError as error:
-        raise TypeError(
-            f"{error}. A model file holds no pickles, which could run code: fit it "
-            "again from the data, or train a PanelClassifier"
-        ) from error
+def _model_of(thing: Any) -> Model:
+    """A model, that of a result such as a training's, or that of an estimator."""
+    found = getattr(thing, "model", thing)
+    return found if isinstance(found, Model) else Model.from_estimator(thing)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -136,14 +118,7 @@ def as_model(model: Any) -> Model:
     """A model; that of a result, in a file, of a name or of a fitted estimator."""
     if isinstance(model, str | os.PathLike):
         return load(model)
-    model = _within(model)
-    return model if isinstance(model, Model) else Model.from_estimator(model)
-
-
-def _within(thing: Any) -> Any:
-    """The model of a result, such as that of a training; all else as it is."""
-    found = getattr(thing, "model", None)
-    return found if isinstance(found, Model) else thing
+    return _model_of(model)
 
 
 def model_digest(model: Model) -> str:
