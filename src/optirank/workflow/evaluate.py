@@ -11,7 +11,7 @@ import pandas as pd
 
 from optirank._util.matrices import PerSample
 from optirank._util.metrics import wilson
-from optirank._util.names import look_alike, some
+from optirank._util.names import look_alike, percent, some
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -33,7 +33,7 @@ from optirank.workflow.performance import (
 )
 from optirank.workflow.predict import label_profiles
 from optirank.workflow.query import fingerprints
-from optirank.workflow.withholding import operating_point, target_error
+from optirank.workflow.withholding import share_in_words, target_error
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -148,9 +148,17 @@ def evaluate_profiles(
         labels.notes.append(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
-    point = operating_point(model, options.sensitivity)
-    if point is not None:
-        labels.notes.append(point.found(judged))
+    if options.sensitivity:
+        ((name, asked),) = options.sensitivity.items()
+        rates = judged.per_class.loc[name]
+        sensitivity, specificity = (
+            share_in_words(rates[rate], rates[f"{rate}_low"], rates[f"{rate}_high"])
+            for rate in ("sensitivity", "specificity")
+        )
+        labels.notes.append(
+            f"for {name} a sensitivity of {percent(asked)} was asked for; on these "
+            f"samples it is {sensitivity}, the specificity {specificity}"
+        )
     _compare_with_training(adata, model, labels, cluster)
     n_right, n_given = judged.n_right, judged.n_given
     if levels is not None:  # a label above the truth is right
