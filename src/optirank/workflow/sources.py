@@ -123,27 +123,25 @@ def genes_of_queries(
 
 
 def gene_names_in(items: Sequence[str]) -> list[str]:
-    """Names and patterns: each item is a file of them, or some separated by commas."""
+    """Names and patterns: each item is some separated by commas, or a file whose first
+    column has them, without a heading such as "gene" and lines with #.
+    """
     names: list[str] = []
     for item in items:
-        if Path(item).is_file():
-            names += _names_of_file(Path(item))
-        else:
+        path = Path(item)
+        if not path.is_file():
             names += [name.strip() for name in item.split(",") if name.strip()]
-    return names
-
-
-def _names_of_file(path: Path) -> list[str]:
-    """The first column of a file, without a heading such as "gene" and lines with #."""
-    with readable(path), open_text(path) as file:
-        lines = file.read().splitlines()
-    fields = [line.replace("\t", ",").split(",")[0].strip() for line in lines]
-    names = [field.strip('"') for field in fields if not field.startswith("#")]
-    names = [name for name in names if name]
-    if names and names[0].lower() in _HEADINGS:
-        names = names[1:]
-    if not names:
-        raise DataError(f"{path} names no gene: write one per line")
+            continue
+        with readable(path), open_text(path) as file:
+            lines = file.read().splitlines()
+        fields = [line.replace("\t", ",").split(",")[0].strip() for line in lines]
+        listed = [field.strip('"') for field in fields if not field.startswith("#")]
+        listed = [name for name in listed if name]
+        if listed and listed[0].lower() in _HEADINGS:
+            listed = listed[1:]
+        if not listed:
+            raise DataError(f"{path} names no gene: write one per line")
+        names += listed
     return names
 
 
