@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense
 from optirank.solver.constants import RIDGE_FLOOR
 from optirank.solver.problem import PenaltyPair, Solution
 from optirank.tuning.search import (
