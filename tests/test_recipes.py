@@ -158,11 +158,11 @@ class FirstGenesFamily(FixedReferenceFamily):
     name = "first genes"
     names = ("n_reference", "l1", "l2")
 
-    def _head(self, params, n_genes):
-        return (params["n_reference"],)
+    def head(self, setting, n_genes):
+        return (setting["n_reference"],)
 
-    def _reference(self, samples, y, chain):
-        return np.arange(chain.head[0])
+    def _reference(self, samples, y, head):
+        return np.arange(head[0])
 
 
 def test_a_family_is_searched(data):

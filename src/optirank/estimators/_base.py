@@ -333,9 +333,9 @@ class RankLinearClassifier(RankClassifier, ABC):
 
     def _solve_on_device(self, problems: list[Problem]) -> list[Solution]:
         """All problems side by side on a GPU."""
-        from optirank.solver.device.solve import Options, solve_together
+        from optirank.solver.device.solve import solve_together
 
-        return solve_together(problems, Options(**self._solver_options()))
+        return solve_together(problems, **self._solver_options())
 
     def _solver_options(self) -> dict[str, Any]:
         """What the solver is told."""

@@ -35,7 +35,6 @@ from optirank.tuning.search import (
     OptirankFamily,
     Samples,
     UnitResult,
-    gene_counts,
     search,
     units_of_folds,
 )
@@ -224,7 +223,12 @@ class OptirankClassifierCV(RankLinearClassifier):
             for view in (HELD_OUT, *platforms)
         ]
         table = tables[0]
-        n_genes = gene_counts(results)
+        n_genes = np.array(
+            [
+                [result.genes(setting).sum() for result in results]
+                for setting in range(len(results[0].params))
+            ]
+        )
         scored = scored_folds(table)
         if scored.any() and not scored.all():
             warnings.warn(
