@@ -270,7 +270,7 @@ def included_genes(
         named = [with_likely_name(name, texts) for name in missing]
         raise DataError(
             f"{source} lacks {len(missing)} of the genes that must be in the panel: "
-            f"{some(named, 30)}; correct them, require fewer (include=), or exclude less"
+            f"{some(named, 30)}; correct them, or require fewer (include=)"
         )
     if not hits:
         return np.zeros(0, dtype=np.intp)

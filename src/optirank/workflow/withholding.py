@@ -241,7 +241,7 @@ def operating_point(model: Model, asked: Mapping[str, float]) -> tuple[int, floa
         )
     threshold = float(of_class[-rank])
     sensitivity, specificity = (
-        share_in_words(hits.mean(), *wilson(hits.mean(), len(hits)))
+        share_in_words(hits.mean(), *map(float, wilson(hits.mean(), len(hits))))
         for hits in (of_class >= threshold, of_other < threshold)
     )
     return (
