@@ -48,11 +48,10 @@ def anchors_folder() -> Path:
 def numpy_as_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy does what a GPU would do."""
     from numpy_device import NumpyBackend
-    from optirank.solver.device import backend, orders
+    from optirank.solver.device import backend
 
     twin = NumpyBackend()
-    for module in (backend, orders):
-        monkeypatch.setattr(module, "backend_of", lambda device: twin)
+    monkeypatch.setattr(backend, "backend_of", lambda device: twin)
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def write_model(path: Path) -> None:
 _READ = """
 import os, sys, time
 import numpy as np
-from optirank.io.blocks import blocks
+from optirank.io.passes import blocks
 from optirank.io.reading import open_file
 from optirank.model import load
 

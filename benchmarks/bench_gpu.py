@@ -24,10 +24,8 @@ from numpy.typing import NDArray
 from timing import ANCHORS, QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
-from optirank.solver.device.backend import DeviceError, backend_of
-from optirank.solver.device.orders import orders_for
-from optirank.tuning.families import OptirankFamily, Samples
-from optirank.tuning.search import Unit, search
+from optirank.solver.device.backend import DeviceError, backend_of, orders_for
+from optirank.tuning.search import OptirankFamily, Samples, Unit, search
 
 REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 PROCESSES = (

@@ -15,7 +15,7 @@ from timing import QUICK, columns, heading, interleaved, line, peak_memory
 
 from optirank.ranks.orders import order_samples
 from optirank.ranks.relative import relative_ranks
-from optirank.solver.terms import project_capped_simplex
+from optirank.solver.blocks import project_capped_simplex
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "ranks"))
 from plain_orders import plain_orders

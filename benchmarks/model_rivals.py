@@ -24,8 +24,8 @@ from anndata import AnnData
 from scipy import sparse
 from scipy.stats import rankdata
 
+from optirank._util.matrices import value_scale
 from optirank._util.metrics import balanced_accuracy
-from optirank._util.scales import value_scale
 from optirank.io.data import source_of
 from optirank.panel.samples import class_sums, places_in_sample
 from optirank.ranks.scoring import by_class

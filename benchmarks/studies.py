@@ -24,7 +24,7 @@ from scipy import sparse
 from tables import RESULTS
 
 from optirank._util.files import write_text
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, train
 from optirank_lab.benchmark import curve

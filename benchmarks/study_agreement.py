@@ -38,7 +38,7 @@ from studies import Rows, collect, options, pairs_of, trained
 
 from optirank import load
 from optirank._util.metrics import balanced_accuracy
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.io.reading import open_expression
 from optirank.model import MissingGenesError
 from optirank.model.file import SHIPPED, SUFFIX

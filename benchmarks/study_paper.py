@@ -30,7 +30,7 @@ from itertools import count
 import pandas as pd
 from studies import options, write_tables
 
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank_lab.benchmark import engine, results
 from optirank_lab.benchmark.classifiers import BINARY, PAPER_CLASSIFIERS, get
 from optirank_lab.benchmark.designs import (

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from studies import Rows, collect, dense, options
 
 from optirank._util.metrics import balanced_accuracy
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.estimators.panel_classifier import PanelClassifier
 from optirank_lab.benchmark.designs import RealTasks, genes_of_best_t
 from optirank_lab.benchmark.rivals import LinearOnRanks, TunedLogisticRegression

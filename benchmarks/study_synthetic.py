@@ -36,7 +36,7 @@ from studies import Rows, collect, options
 
 from optirank import OptirankClassifierCV
 from optirank._util.metrics import balanced_accuracy
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank_lab.benchmark import engine, results
 from optirank_lab.benchmark.synthetic import (
     EXTENDED_GRID,

@@ -27,7 +27,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from studies import Rows, collect, option_parser, profiles_of
 
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.model.confidence import NEVER, fit_error_control, raise_threshold
 from optirank.model.tree import Descent, Tree
 from optirank.ranks.scoring import best_class

@@ -33,7 +33,7 @@ from studies import Rows, labelled, options, over_pairs, trained
 from optirank.io.reading import read_expression
 from optirank.ranks.scoring import best_class
 from optirank.workflow.predict import PredictOptions, label_profiles
-from optirank.workflow.trust import is_alarm
+from optirank.workflow.query import is_alarm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,6 @@ import anndata
 import numpy as np
 import pandas as pd
 
-from optirank.io.blocks import blocks, read_features
 from optirank.io.data import (
     annotations_of,
     features_of,
@@ -15,6 +14,7 @@ from optirank.io.data import (
     notes_of,
     source_of,
 )
+from optirank.io.passes import blocks, read_features
 
 
 def made(X, genes, obs, source="these data") -> anndata.AnnData:

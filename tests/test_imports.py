@@ -47,7 +47,7 @@ def test_importing_optirank_loads_nothing_heavy():
 )
 def test_commands_on_models_need_neither_anndata_nor_scikit_learn(words):
     code = (
-        "import contextlib, io, sys; from optirank.cli.app import app\n"
+        "import contextlib, io, sys; from optirank.cli import app\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):"
         f"\n    app({words.split()!r})\n"
         "print([m for m in ('anndata', 'sklearn') if m in sys.modules])"
@@ -56,7 +56,7 @@ def test_commands_on_models_need_neither_anndata_nor_scikit_learn(words):
 
 
 def test_telling_counts_from_logarithms_needs_no_scikit_learn():
-    code = "import sys, optirank._util.scales; print('sklearn' in sys.modules)"
+    code = "import sys, optirank._util.matrices; print('sklearn' in sys.modules)"
     assert run(code) == "False"
 
 
@@ -67,7 +67,7 @@ def test_training_a_panel_needs_no_scikit_learn():
 
 def test_the_card_of_a_model_is_shown_without_anything_heavy():
     code = (
-        "import sys; from optirank.cli.inspect import show_card; "
+        "import sys; from optirank.cli.models import show_card; "
         "from optirank.model.file import find_model; "
         "show_card(find_model('pancreas-human')); "
         f"print([m for m in {HEAVY} if m in sys.modules])"
@@ -133,7 +133,7 @@ def test_the_product_imports_nothing_of_the_laboratory(source):
 def test_the_product_works_where_the_laboratory_cannot_be_imported(tmp_path):
     code = (
         "import sys; sys.modules['optirank_lab'] = None\n"
-        "import optirank, optirank.cli.app as command, optirank.tl, optirank.datasets\n"
+        "import optirank, optirank.cli as command, optirank.tl, optirank.datasets\n"
         "[getattr(optirank, name) for name in optirank.__all__]\n"
         "[getattr(optirank.datasets, name) for name in optirank.datasets.__all__]\n"
         f"command.app(['demo', '-o', {str(tmp_path / 'demo')!r}])"

@@ -26,7 +26,7 @@ from example_model import as_anndata, trained_example
 from optirank import OptirankClassifier, PanelClassifier, pl, tl
 from optirank import save as optirank_save
 from optirank._compiled.jit import proximal_map
-from optirank.cli.app import app as product
+from optirank.cli import app as product
 from optirank.cli.train import train as train_command
 from optirank.datasets import DataError, read_expression
 from optirank.datasets.example import write_example
@@ -37,12 +37,11 @@ from optirank.io.reading import FORMATS
 from optirank.panel.samples import ClassSums
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
+from optirank.solver.blocks import CappedSimplex, ElasticNet
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
-from optirank.solver.terms import CappedSimplex, ElasticNet
-from optirank.tuning.families import Samples
-from optirank.tuning.folds import make_folds
-from optirank.tuning.search import HELD_OUT, search, units_of_folds
+from optirank.tuning.search import HELD_OUT, Samples, search, units_of_folds
+from optirank.tuning.selection import make_folds
 from optirank.workflow import METHODS, performance
 from optirank.workflow.labels import Labels
 from optirank.workflow.methods import train_panel
@@ -159,11 +158,11 @@ class FirstGenesFamily(FixedReferenceFamily):
     name = "first genes"
     names = ("n_reference", "l1", "l2")
 
-    def _head(self, params, n_genes):
-        return (params["n_reference"],)
+    def head(self, setting, n_genes):
+        return (setting["n_reference"],)
 
-    def _reference(self, samples, y, chain):
-        return np.arange(chain.head[0])
+    def _reference(self, samples, y, head):
+        return np.arange(head[0])
 
 
 def test_a_family_is_searched(data):

@@ -44,7 +44,7 @@ def _app(program: str):
     if program == "optirank-lab":
         from optirank_lab.cli import app
     else:
-        from optirank.cli.app import app
+        from optirank.cli import app
     return app
 
 

@@ -16,8 +16,8 @@ from typing import Any
 import pandas as pd
 from anndata import AnnData
 
-from optirank._util.progress import progress_bar
-from optirank.io.data import raw_genes, used_names
+from optirank._util.work import progress_bar
+from optirank.io.data import about, used_names
 from optirank.io.objects import (
     anndata_of,
     is_frame,
@@ -31,10 +31,9 @@ from optirank.workflow import Result
 from optirank.workflow.design import DesignResult
 from optirank.workflow.design import design as run_design
 from optirank.workflow.evaluate import Evaluation, evaluate_profiles
-from optirank.workflow.explain import Explanation
 from optirank.workflow.labels import Labels
 from optirank.workflow.options import DesignOptions, PredictOptions, TrainingOptions
-from optirank.workflow.predict import label_profiles, sample_position
+from optirank.workflow.predict import Explanation, label_profiles, sample_position
 from optirank.workflow.train import TrainingResult
 from optirank.workflow.train import train as run_training
 
@@ -168,7 +167,10 @@ def train(
     )
     say = _teller(verbose)
     for part in profiles:
-        n_raw, n_genes_of_x = len(raw_genes(part)), len(used_names(part))
+        n_raw, n_genes_of_x = (
+            len(about(part).get("raw_genes", ())),
+            len(used_names(part)),
+        )
         if n_raw > n_genes_of_x:
             say(
                 f"adata.raw has {n_raw} genes, X has {n_genes_of_x}: use_raw=True "

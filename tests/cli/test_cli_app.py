@@ -61,7 +61,7 @@ def test_help_takes_under_half_a_second():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys; from optirank.cli.app import app\n"
+        "import sys; from optirank.cli import app\n"
         "try: app(['demo', '--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & "

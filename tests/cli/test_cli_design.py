@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from optirank.cli.app import app
+from optirank.cli import app
 from optirank.datasets.example import write_example
 from optirank.model import load
 

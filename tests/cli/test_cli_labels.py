@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from optirank import load
-from optirank.cli.app import app
+from optirank.cli import app
 from optirank.datasets.example import write_example
 
 

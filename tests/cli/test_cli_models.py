@@ -33,9 +33,9 @@ from example_model import (
 )
 from optirank._util import files
 from optirank._util.files import claimed_outputs
-from optirank.cli.app import app
+from optirank.cli import app
 from optirank.cli.common import BAD_INPUT, INTERRUPTED, in_flags, tidy
-from optirank.cli.tables import show_table
+from optirank.cli.outputs import show_table
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
 from profiles import changed, take_genes, take_samples
@@ -514,7 +514,7 @@ def test_what_a_page_needs_is_looked_for_before_any_label(folder, monkeypatch):
 )
 def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
     code = (
-        "import sys; from optirank.cli.app import app\n"
+        "import sys; from optirank.cli import app\n"
         f"try: app([{command!r}, '--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & "

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from example_model import trained_example
 from optirank import save
-from optirank.cli.app import app
+from optirank.cli import app
 from optirank.cli.common import BAD_INPUT
 from optirank.model import load
 from optirank.model.file import known_models

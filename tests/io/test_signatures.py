@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from optirank.io.runs import ChangedFileError, check_unchanged, signature
+from optirank.io.reading import ChangedFileError, check_unchanged, signature
 
 zarr = pytest.importorskip("zarr")
 

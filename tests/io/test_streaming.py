@@ -20,7 +20,7 @@ GENES, PER_CELL, STEP = 20_000, 1_000, 1_000
 CODE = """
 import sys
 from optirank.datasets import open_expression
-from optirank.io.blocks import blocks
+from optirank.io.passes import blocks
 genes = [f"G{j}" for j in range(0, 20_000, 50)]
 total = cells = 0.0
 with open_expression(sys.argv[1]) as opened:

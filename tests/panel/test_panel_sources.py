@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank._util.passes import PerSample
+from optirank._util.matrices import PerSample
 from optirank.panel.samples import (
     DrawnSamples,
     KeptSamples,

@@ -12,6 +12,7 @@ from solver_cases import CONTAINERS, assert_weights_optimal
 
 from optirank.ranks.orders import order_samples
 from optirank.ranks.relative import TIES
+from optirank.solver.blocks import ElasticNet, LogisticLoss
 from optirank.solver.convex import (
     RidgeHessian,
     newton_steps,
@@ -19,7 +20,6 @@ from optirank.solver.convex import (
     steps_with_hessian,
 )
 from optirank.solver.problem import Problem, sample_weights
-from optirank.solver.terms import ElasticNet, LogisticLoss
 from rank_definition import ranks_by_definition
 
 SHAPES = [(80, 12), (30, 60)]

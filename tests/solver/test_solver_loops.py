@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank._compiled import exchange_loops, solver_loops
+from optirank._compiled import rank_loops, solver_loops
 from optirank.ranks.orders import order_samples
 from optirank.ranks.relative import TIES
 from optirank.solver.problem import sigmoid
@@ -115,7 +115,7 @@ def test_an_exchange_updates_the_ranks_as_if_they_were_made_anew(seed, ties):
     groups = order_samples(X).groups
     ranks = (ranks_by_definition(X, gamma, ties) / s).astype(np.float32)
     out = np.empty_like(ranks)
-    exchange_loops.exchange_in_ranks(
+    rank_loops.exchange_in_ranks(
         groups, groups[:, comes], groups[:, goes], TIES[ties][0], 1 / s, ranks, out
     )
     np.testing.assert_allclose(out, ranks_by_definition(X, after, ties) / s, atol=1e-6)
@@ -129,7 +129,7 @@ def test_slopes_of_comparisons_are_sums_over_comparison_matrices(seed, ties):
     chosen = rng.choice(X.shape[1], size=3, replace=False)
     groups = order_samples(X).groups
     out = np.zeros((3, X.shape[1]), np.float32)
-    exchange_loops.slopes_of_comparisons(
+    rank_loops.slopes_of_comparisons(
         groups, slopes, np.ascontiguousarray(groups[:, chosen]), TIES[ties][0], out
     )
     comparisons = np.array([comparison_matrix(x, ties) for x in X])

@@ -14,14 +14,15 @@ from solver_cases import CONTAINERS, gradients, make_data, make_problem
 from optirank._compiled.solver_loops import curvature_bound
 from optirank.ranks.relative import TIES
 from optirank.solver.blocks import (
+    CappedSimplex,
+    LogisticLoss,
     ProblemMatrices,
     accelerated_steps,
-    centred_values,
     curvature_scale,
+    project_capped_simplex,
 )
 from optirank.solver.constants import GROW, INTERCEPT_CURVATURE, LARGEST_L, RELAX, SLACK
 from optirank.solver.problem import Problem
-from optirank.solver.terms import CappedSimplex, LogisticLoss, project_capped_simplex
 from rank_definition import coranks_by_definition, ranks_by_definition
 
 D, S = 11, 4
@@ -124,14 +125,6 @@ def test_matrices_are_the_scaled_ranks_less_their_weighted_means(seed, container
         np.testing.assert_allclose(
             in_full(make(a)), expected, atol=2e-6
         )  # the buffer serves again
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-def test_values_themselves_are_centred(container):
-    X, y = make_data(0)
-    v = np.random.default_rng(0).dirichlet(np.ones(len(y)))
-    matrix = centred_values(CONTAINERS[container](X), v)
-    np.testing.assert_allclose(in_full(matrix), X - v @ X, atol=1e-5)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

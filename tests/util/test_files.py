@@ -17,7 +17,7 @@ from optirank._util.files import (
     write_bytes,
     write_text,
 )
-from optirank._util.interrupts import uninterrupted
+from optirank._util.work import uninterrupted
 
 
 def test_a_file_is_replaced_whole(tmp_path):
@@ -206,11 +206,11 @@ def test_no_new_labels_are_left_beside_an_old_report(tmp_path, error):
 
 SWALLOWED = """
 import os, signal, sys
-from optirank._util import interrupts
+from optirank._util import work
 from optirank._util.files import claimed_outputs, write_text
 if sys.argv[2] == "ignored":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-interrupts.remember_interrupts()
+work.remember_interrupts()
 with claimed_outputs({"the text": sys.argv[1]}, [], force=True):
     try:
         os.kill(os.getpid(), signal.SIGINT)

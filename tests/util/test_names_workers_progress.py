@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank._util import progress
-from optirank._util.arrays import product
+from optirank._util import work
+from optirank._util.matrices import product
 from optirank._util.names import counted, printable, some
-from optirank._util.progress import hide_progress, progress_bar
-from optirank._util.workers import worker_count
+from optirank._util.work import hide_progress, progress_bar, worker_count
 from optirank.io.cluster import connect
 
 
@@ -51,7 +50,7 @@ def test_worker_counts_follow_the_usual_convention():
 def test_only_processors_that_the_process_may_use_are_counted():
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
-        "from optirank._util.workers import worker_count; print(worker_count(-1))"
+        "from optirank._util.work import worker_count; print(worker_count(-1))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -80,7 +79,7 @@ def test_a_bar_is_drawn_on_a_terminal_and_hidden_on_request(capsys, monkeypatch)
 
 def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
     with progress_bar("units", 10, lines=True) as bar:
         for now[0] in (30.0, 61.0, 90.0, 122.0):
             bar.advance()
@@ -92,7 +91,7 @@ def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
 
 def test_the_time_left_counts_from_the_first_report_on(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
     with progress_bar("training", 100, shown=False) as bar:
         for now[0] in (50.0, 50.5, 51.0):  # files were opened, loops compiled
             bar.advance()

@@ -9,7 +9,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from optirank.cli.app import app
+from optirank.cli import app
 from optirank.model import load
 from optirank.web.page_file import page
 

@@ -9,7 +9,7 @@ import pytest
 import optirank
 from design_cases import chosen, run, scored
 from example_model import LABEL, as_anndata, reference_set
-from optirank.cli.design_summary import summary
+from optirank.cli.design import summary
 from optirank.datasets import DataError
 from optirank.workflow.design import design
 from optirank.workflow.options import DesignOptions

@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank.model.tree import NO_LABEL, Tree
-from optirank.workflow.levels import (
+from optirank.workflow.evaluate import (
     COARSER,
     WITHHELD,
     level_confusions,
-    level_names,
     level_outcomes,
-    tree_table,
 )
+from optirank.workflow.labels import level_names, tree_table
 
 TREE = Tree(
     {"L": "", "T": "L", "CD4": "T", "CD8": "T", "B": "L", "P": ""},

@@ -12,7 +12,8 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from optirank._util.metrics import predictive_value, wilson, with_interval
+from optirank._util.metrics import predictive_value, wilson
+from optirank._util.names import with_interval
 from optirank.workflow.performance import check_prevalence, composition, performance
 
 CLASSES = np.array(["a", "b", "c"])

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
-from optirank.tuning.families import Samples
+from optirank.tuning.search import Samples
 from optirank_lab.baselines.peers import check_peers
 from optirank_lab.benchmark.classifiers import CLASSIFIERS, choose, get
 from optirank_lab.benchmark.designs import PAPER, QUICK

@@ -1,1 +1,1 @@
-"""What every room may use: files, numbers of workers, lists of names, progress."""
+"""What every room may use: files, long work, names, matrices, metrics."""

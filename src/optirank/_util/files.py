@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 
-from optirank._util.interrupts import raise_if_interrupted, uninterrupted
+from optirank._util.work import raise_if_interrupted, uninterrupted
 
 PathLike = str | os.PathLike[str]
 

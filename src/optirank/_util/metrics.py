@@ -1,4 +1,4 @@
-"""Balanced accuracy, standard errors and intervals, shares as text."""
+"""Balanced accuracy, standard errors and intervals."""
 
 from __future__ import annotations
 
@@ -112,44 +112,3 @@ def _rate(
     below = float(np.sqrt((weights**2 * (rates - low) ** 2).sum()))
     above = float(np.sqrt((weights**2 * (high - rates) ** 2).sum()))
     return rate, max(0.0, rate - below), rate + above + unknown
-
-
-NO_NUMBER = "–"
-
-
-def in_percent(share: float | None, digits: int = 1) -> str:
-    """A share in percent without the sign, such as 91.3; a dash where there is none."""
-    if share is None or not np.isfinite(share):
-        return NO_NUMBER
-    return f"{100 * share:.{digits}f}"
-
-
-def percent(share: float | None) -> str:
-    """A share as text, such as 91.3 %; a dash where there is none."""
-    text = in_percent(share)
-    return text if text == NO_NUMBER else f"{text} %"
-
-
-def ends_in_percent(share: float, low: float, high: float) -> tuple[str, str]:
-    """The ends of the interval of a share in percent, without the sign.
-
-    They have no digits after the point, unless the share as :func:`in_percent` writes
-    it then lies outside.
-    """
-    ends = in_percent(low, 0), in_percent(high, 0)
-    shown = in_percent(share)
-    if NO_NUMBER in (*ends, shown):
-        return ends
-    if float(ends[0]) <= float(shown) <= float(ends[1]):
-        return ends
-    return in_percent(low), in_percent(high)
-
-
-def with_interval(share: float, low: float, high: float) -> str:
-    """A share in percent with its interval, such as 91.3 (86-95); a dash where there is
-    none.
-    """
-    text = in_percent(share)
-    if text == NO_NUMBER:
-        return text
-    return f"{text} ({'-'.join(ends_in_percent(share, low, high))})"

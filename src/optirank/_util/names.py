@@ -1,7 +1,8 @@
-"""Names and counts in messages, and characters that a terminal must not see."""
+"""Names, counts and shares in messages, and characters that a terminal must not see."""
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -51,6 +52,47 @@ def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> st
     shown = [repr(name) if quoted else str(name) for name in names[:limit]]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(printable(name, _LONGEST) for name in shown) + more
+
+
+NO_NUMBER = "–"
+
+
+def in_percent(share: float | None, digits: int = 1) -> str:
+    """A share in percent without the sign, such as 91.3; a dash where there is none."""
+    if share is None or not math.isfinite(share):
+        return NO_NUMBER
+    return f"{100 * share:.{digits}f}"
+
+
+def percent(share: float | None) -> str:
+    """A share as text, such as 91.3 %; a dash where there is none."""
+    text = in_percent(share)
+    return text if text == NO_NUMBER else f"{text} %"
+
+
+def ends_in_percent(share: float, low: float, high: float) -> tuple[str, str]:
+    """The ends of the interval of a share in percent, without the sign.
+
+    They have no digits after the point, unless the share as :func:`in_percent` writes
+    it then lies outside.
+    """
+    ends = in_percent(low, 0), in_percent(high, 0)
+    shown = in_percent(share)
+    if NO_NUMBER in (*ends, shown):
+        return ends
+    if float(ends[0]) <= float(shown) <= float(ends[1]):
+        return ends
+    return in_percent(low), in_percent(high)
+
+
+def with_interval(share: float, low: float, high: float) -> str:
+    """A share in percent with its interval, such as 91.3 (86-95); a dash where there is
+    none.
+    """
+    text = in_percent(share)
+    if text == NO_NUMBER:
+        return text
+    return f"{text} ({'-'.join(ends_in_percent(share, low, high))})"
 
 
 _SAME_NAME = 0.6  # share of the words of two names that they have in common

@@ -1,11 +1,12 @@
-"""How commands end and what they print: errors in one line, options in place of
-parameters, and readers that leave early.
+"""How commands run and what they print: help with options in groups, errors in one
+line, options in place of parameters, and readers that leave early.
 """
 
 from __future__ import annotations
 
 import ast
 import errno
+import inspect
 import io
 import logging
 import os
@@ -20,6 +21,7 @@ from functools import cache
 from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from optirank._util.names import printable
 
@@ -38,6 +40,96 @@ def is_on(name: str) -> bool:
     return context is not None and bool(context.find_root().params.get(name))
 
 
+def with_examples(help: str) -> str:
+    """A help text whose indented paragraphs, the examples, keep their lines."""
+    return re.sub(r"\n\n(?=  )", "\n\n\b\n", inspect.cleandoc(help))
+
+
+class GroupedCommand(TyperCommand):
+    """A command with help under headings, and errors in one line."""
+
+    def __init__(self, *args: Any, help: str | None = None, **settings: Any) -> None:
+        super().__init__(*args, help=with_examples(help or ""), **settings)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The arguments by their names."""
+        arguments = [
+            _argument_name(parameter)
+            for parameter in self.get_params(ctx)
+            if parameter.param_type_name == "argument"
+        ]
+        return ["[OPTIONS]", *arguments]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line, where ``--adapt`` may stand alone."""
+        for place, word in enumerate(args):
+            following = args[place + 1 : place + 2]
+            if word == "--adapt" and following not in (["always"], ["auto"]):
+                args[place] = "--adapt=always"
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with tidy(ctx):
+            return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options by the heading they were given."""
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            heading = getattr(parameter, "rich_help_panel", None) or "Options"
+            if parameter.param_type_name == "argument":
+                heading, record = "Arguments", (_argument_name(parameter), record[1])
+            groups.setdefault(heading, []).append(record)
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def _argument_name(argument: Any) -> str:
+    """An argument as help names it, whatever the version of Typer."""
+    return str(argument.metavar or argument.name.upper())
+
+
+def program(name: str, version: str, help: str) -> typer.Typer:
+    """A program without commands yet: its help, and the options before a command."""
+    app = typer.Typer(
+        help=with_examples(help),
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{name} {version}")
+            raise typer.Exit
+
+    of_version = typer.Option(
+        False,
+        "--version",
+        callback=show_version,
+        is_eager=True,
+        help="Show the version.",
+    )
+    of_debug = typer.Option(False, "--debug", help="Show the traceback of an error.")
+    of_quiet = typer.Option(False, "--quiet", "-q", help="Print errors only.")
+
+    @app.callback()
+    def options(
+        version: bool = of_version, debug: bool = of_debug, quiet: bool = of_quiet
+    ) -> None:
+        """Read the options given before the command."""
+
+    return app
+
+
 class _ToStderr(logging.Handler):
     """Prints what readers warn of, with options in place of parameters."""
 
@@ -54,7 +146,7 @@ def tidy(context: Any = None) -> Iterator[None]:
     else 1. Notes of the error (``add_note``), such as commands that go on from there,
     follow below. ``context`` is that of the command.
     """
-    from optirank._util.progress import hide_progress
+    from optirank._util.work import hide_progress
 
     outer = _running.set(context)
     logging.getLogger("optirank").handlers = [_ToStderr()]
@@ -85,32 +177,21 @@ def tidy(context: Any = None) -> Iterator[None]:
 def _in_words(error: Exception) -> tuple[str, int]:
     """What went wrong, and the exit code."""
     text = str(error)
-    if isinstance(error, OSError):
-        return _system_error(error), BAD_INPUT
-    if isinstance(error, MemoryError):
+    if isinstance(error, OSError) and error.errno is not None:
+        text = str(error.strerror).lower()
+        if error.filename is not None:
+            text = f"{error.filename}: {text}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            text += " (make room, or name a file on another disk)"
+    elif isinstance(error, MemoryError):
         text = (
             f"there is not enough memory ({text or 'none is left'}): use a machine "
             "with more, fewer samples, or --jobs 1"
         )
-        return text, BAD_INPUT
-    if isinstance(error, ValueError | TypeError | ImportError):
-        return text, BAD_INPUT
-    text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
-    return f"{text} (optirank --debug shows where)", UNEXPECTED
-
-
-def _system_error(error: OSError) -> str:
-    """What the system says is wrong with which file, and what to do about a
-    full disk.
-    """
-    if error.errno is None:
-        return str(error)
-    text = str(error.strerror).lower()
-    if error.filename is not None:
-        text = f"{error.filename}: {text}"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        text += " (make room, or name a file on another disk)"
-    return text
+    elif not isinstance(error, OSError | ValueError | TypeError | ImportError):
+        text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
+        return f"{text} (optirank --debug shows where)", UNEXPECTED
+    return text, BAD_INPUT
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -132,7 +213,9 @@ def tell_error(text: str) -> None:
 
 
 def in_flags(text: str) -> str:
-    """A message of the product, whose parameters (``use_raw=True``) become options."""
+    """A message of the product, whose parameters (``use_raw=True``) become options:
+    those of the command that runs, or of the first command that has them.
+    """
     flags = dict(_all_flags())
     if (context := _running.get()) is not None:
         flags |= _flags_of(context.command)
@@ -149,8 +232,8 @@ def in_flags(text: str) -> str:
 
 @cache
 def _all_flags() -> dict[str, str]:
-    """The option of each parameter; of two commands that differ, that of the first."""
-    from optirank.cli.app import app
+    """The option of each parameter of any command."""
+    from optirank.cli import app
 
     commands: Any = typer.main.get_command(app)
     flags: dict[str, str] = {}

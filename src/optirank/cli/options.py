@@ -1,138 +1,25 @@
-"""Options that several commands share, what was given of them, and help with options
-in groups.
-"""
+"""Options that several commands share, and what was given of them."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from optirank.cli.common import tidy
+from optirank._util.names import valid_text
 
-F = TypeVar("F", bound=Callable[..., None])
 Options = TypeVar("Options")
 GENES = "Options for the genes"
 CARD = "Options for the model's card"
 OUTPUT = "Options for output"
+_NO_RESULT = ("n_jobs", "dask", "force", "dated")  # parameters that change no result
 _NAMES = "Options for genes with other names"
 _READING = "Options for reading"
-
-
-def _with_values(words: Sequence[str]) -> list[str]:
-    """The words of a command line, where ``--adapt`` may stand alone."""
-    spelled: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=False):  # no words: none
-        if word == "--adapt" and following not in ("always", "auto"):
-            word = "--adapt=always"
-        spelled.append(word)
-    return spelled
-
-
-class _PlainHelp:
-    """Help whose examples can be pasted."""
-
-    help: str | None
-
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: text is wrapped, indented lines are left as they are."""
-        for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
-            formatter.write_paragraph()
-            if paragraph.startswith(" "):
-                formatter.write(
-                    "".join(f"  {line}\n" for line in paragraph.splitlines())
-                )
-            else:
-                with formatter.indentation():
-                    formatter.write_text(" ".join(paragraph.split()))
-
-
-class GroupedCommand(_PlainHelp, TyperCommand):
-    """A command with help under headings, and errors in one line."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The arguments by their names."""
-        arguments = [
-            parameter
-            for parameter in self.get_params(ctx)
-            if parameter.param_type_name == "argument"
-        ]
-        return [
-            "[OPTIONS]",
-            *(str(argument.metavar or argument.name.upper()) for argument in arguments),
-        ]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line."""
-        return super().parse_args(ctx, _with_values(args))
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
-        with tidy(ctx):
-            return super().invoke(ctx)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, then options by the heading they were given."""
-        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
-        for parameter in self.get_params(ctx):
-            if (record := parameter.get_help_record(ctx)) is not None:
-                heading = getattr(parameter, "rich_help_panel", None) or "Options"
-                if parameter.param_type_name == "argument":
-                    heading = "Arguments"
-                    record = (
-                        str(parameter.metavar or parameter.name.upper()),
-                        record[1],
-                    )
-                groups.setdefault(heading, []).append(record)
-        for heading, records in groups.items():
-            if records:
-                with formatter.section(heading):
-                    formatter.write_dl(records)
-
-
-class PlainGroup(_PlainHelp, TyperGroup):
-    """A group of commands."""
-
-
-def program(name: str, version: str, help: str) -> typer.Typer:
-    """A program without commands yet: its help, and the options before a command."""
-    app = typer.Typer(
-        cls=PlainGroup,
-        help=help,
-        add_completion=False,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-    def show_version(wanted: bool) -> None:
-        if wanted:
-            typer.echo(f"{name} {version}")
-            raise typer.Exit
-
-    of_version = typer.Option(
-        False,
-        "--version",
-        callback=show_version,
-        is_eager=True,
-        help="Show the version.",
-    )
-    of_debug = typer.Option(False, "--debug", help="Show the traceback of an error.")
-    of_quiet = typer.Option(False, "--quiet", "-q", help="Print errors only.")
-
-    @app.callback()
-    def options(
-        version: bool = of_version, debug: bool = of_debug, quiet: bool = of_quiet
-    ) -> None:
-        """Read the options given before the command."""
-
-    return app
 
 
 def option(
@@ -146,25 +33,17 @@ def option(
     )
 
 
-_FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
-File = Annotated[Path, typer.Argument(metavar="FILE", help=f"{_FORMATS}.")]
+FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
 Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help=f"{_FORMATS}; several are used together, each held out in turn.",
-    ),
-]
-Queries = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILE...", help=f"{_FORMATS}; several are labelled one after the other."
+        help=f"{FORMATS}; several are used together, each held out in turn.",
     ),
 ]
 _MODEL = "A model file, or the name of a model (optirank models)."
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
 Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
-Label = Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")]
 Labels = Annotated[
     str,
     option(
@@ -391,12 +270,12 @@ def reading(
 
 def with_options(
     *groups: Callable[..., None], without: Sequence[str] = ()
-) -> Callable[[F], F]:
+) -> Callable[..., Callable[..., None]]:
     """Give a command the options of groups such as `reading`, in place of
     ``**options``, save those named in ``without``.
     """
 
-    def decorate(command: F) -> F:
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         parameters = [
             parameter
@@ -415,25 +294,22 @@ def with_options(
     return decorate
 
 
-def given_options(context: typer.Context) -> dict[str, Any]:
-    """What was given to a command, by parameter; what was not has no entry."""
-    return {name: value for name, value in context.params.items() if value is not None}
-
-
-def among(options: type[Options], given: Mapping[str, Any]) -> Options:
-    """A dataclass of options of the product, filled with those that were given."""
+def among(options: type[Options], context: typer.Context, **changed: object) -> Options:
+    """A dataclass of options of the product, filled with what a command was given."""
+    given = context.params | changed
     names = [field.name for field in fields(options)]  # type: ignore[arg-type]
-    return options(**{name: given[name] for name in names if name in given})
+    return options(
+        **{name: given[name] for name in names if given.get(name) is not None}
+    )
 
 
-def reading_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def reading_options(context: typer.Context) -> dict[str, Any]:
     """Those options that were given that `optirank.datasets.open_expression` takes."""
-    names = inspect.signature(reading).parameters
-    return {
-        name: listed(given[name]) if name == "annotations" else given[name]
-        for name in names
-        if name in given
+    given = {
+        name: context.params[name] for name in inspect.signature(reading).parameters
     }
+    given["annotations"] = listed(given["annotations"]) or None
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def listed(text: str | None) -> list[str]:
@@ -441,10 +317,10 @@ def listed(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def renamed(items: Sequence[str]) -> dict[str, str]:
+def renamed(items: Sequence[str] | None) -> dict[str, str]:
     """Names of labels from ``THEIRS=OURS``."""
     names = {}
-    for item in items:
+    for item in items or ():
         theirs, _, ours = item.partition("=")
         if not theirs or not ours:
             raise ValueError(
@@ -454,17 +330,58 @@ def renamed(items: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def genes_asked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given to a training or a design: columns of labels, genes by name from
-    the files that list them, and the threads.
+def reference_options(context: typer.Context) -> dict[str, Any]:
+    """What a training or a design was given, in the product's words: columns of labels,
+    genes by name from the files that list them, and the threads.
     """
     from optirank.workflow.sources import gene_names_in
 
-    values = {"n_jobs": -1} | dict(given)
-    values["label"] = listed(given["label"])
+    given = context.params
+    options = {"label": listed(given["label"]), "n_jobs": given["n_jobs"] or -1}
     for name in ("include", "exclude", "gene_list"):
-        if given.get(name):
-            value = given[name]
-            items = value if isinstance(value, list | tuple) else [value]
-            values[name] = gene_names_in([str(item) for item in items])
-    return values
+        if given[name]:
+            options[name] = gene_names_in([str(item) for item in items_of(given[name])])
+    return options
+
+
+def items_of(value: Any) -> list[Any]:
+    """What was given of an option, once or several times."""
+    if value is None:
+        return []
+    return [*value] if isinstance(value, list | tuple) else [value]
+
+
+def this_command(
+    context: typer.Context, *, recorded: bool = False, **changed: object
+) -> str:
+    """The current command line with some options changed.
+
+    ``recorded`` is for a model's card: files by their names alone, and no option that
+    changes no result.
+    """
+    values = context.params | changed
+    words = ["optirank", str(context.info_name)]
+    for parameter in context.command.params:
+        value = values.get(str(parameter.name))
+        if value is None or value is False or value == parameter.default:
+            continue
+        if recorded and parameter.name in _NO_RESULT:
+            continue
+        texts = [str(item) for item in items_of(value)]
+        if recorded:
+            texts = [_file_name(text) for text in texts]
+        if parameter.param_type_name == "argument":
+            words += texts
+        elif value is True:
+            words.append(parameter.opts[0])
+        else:
+            words += [word for text in texts for word in (parameter.opts[0], text)]
+    command = shlex.join(words)
+    return valid_text(command) if recorded else command
+
+
+def _file_name(text: str) -> str:
+    """The name of a file without its folder; text that names none as it is."""
+    # Old versions of Typer give paths as text
+    path = Path(text)
+    return (path.name or text) if path.parent.is_dir() else text

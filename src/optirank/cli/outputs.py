@@ -1,13 +1,15 @@
-"""The files that a command writes: claimed before any work, ``-`` for standard output,
-and the page of its result.
+"""What a command gives: files, claimed before any work, ``-`` for standard output, the
+page of its result, its notes, and tables on the terminal.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +17,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from optirank._util.files import claimed_outputs
-from optirank.cli.common import BAD_INPUT, echo, in_flags, tell, tell_error
+from optirank._util.names import printable
+from optirank.cli.common import BAD_INPUT, echo, in_flags, is_on, tell, tell_error
+from optirank.cli.options import items_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from optirank.workflow import Result
     from optirank.workflow.labels import Labels
+    from optirank.workflow.performance import Performance
 
 STDOUT = Path("-")
 # Parameters that name files to read; some may be words instead
@@ -57,21 +64,13 @@ def outputs(
     first = next(iter(named.values()))
     files = {what: path for what, path in named.items() if path != STDOUT}
     files["the report"] = report
-    with claimed_outputs(files, _inputs(given), force=given["force"]):
+    inputs = [path for name in _READ for path in items_of(given.get(name))]
+    with claimed_outputs(files, inputs, force=given["force"]):
         if first != STDOUT:
             yield first
             return
         with _to_stdout(suffix) as path:
             yield path
-
-
-def _inputs(given: Mapping[str, Any]) -> list[str | Path]:
-    """The files that a command reads."""
-    inputs: list[str | Path] = []
-    for name in _READ:
-        value = given.get(name) or []
-        inputs += value if isinstance(value, list | tuple) else [value]
-    return inputs
 
 
 @contextmanager
@@ -119,11 +118,106 @@ def show_notes(result: Result) -> None:
         tell(f"note: {note}", err=True)
 
 
-def end_strictly(labels: Labels, *, strict: bool) -> None:
+def end_strictly(labels: Labels, context: typer.Context) -> None:
     """End with an error, after all is written, where strict labels have an alarm."""
-    if strict and labels.alarmed:
+    if context.params["strict"] and labels.alarmed:
         tell_error(
             "optirank: --strict: the labels may all be wrong, see the warning; all are "
             "withheld"
         )
         raise typer.Exit(BAD_INPUT)
+
+
+# A cell of a column of numbers: 12,345, +0.31, ≥ 0.95, 92.1 (88.0 to 95.2), 3 ± 1 %
+_NUMBER = re.compile(r"[-+−≥≤<>]? ?\d[\d.,e+-]*( ?%)?( [(±].*)?")
+
+
+def show_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    whole: Sequence[str] = (),
+) -> None:
+    """Print a table; markup is shown as text, and control characters are escaped.
+
+    Numbers stand on the right and are never wrapped; of texts, ``whole`` names the
+    columns that are not wrapped either.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    table = Table(
+        title=Text(printable(title), style="table.title"),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 0, 0, 1),
+    )
+    for place, name in enumerate(columns):
+        filled = [row[place] for row in cells if row[place] not in ("", "-", "–")]
+        # Most of the cells that are filled
+        numbers = 2 * sum(map(bool, map(_NUMBER.fullmatch, filled))) > len(filled)
+        table.add_column(
+            Text(printable(name)),
+            justify="right" if numbers else "left",
+            no_wrap=numbers or name in whole,
+            overflow="fold",
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
+    Console(highlight=False, quiet=is_on("quiet")).print(table)
+
+
+def show_performance(performance: Performance, title: str) -> None:
+    """Print how each class that has samples does, so that it fits in 80 columns."""
+    from optirank._util.names import in_percent, with_interval
+    from optirank.workflow.performance import MEASURES
+
+    title = f"{title}, % (95 % intervals)"
+    if performance.n_withheld:
+        title += "; of all: sensitivity where a label withheld is not found"
+    rows = []
+    has_samples = performance.confusion.sum(axis=1) > 0
+    table = performance.per_class[has_samples].rename_axis("class").reset_index()
+    for row in table.to_dict("records"):
+        cells = {"class": row["class"], "samples": f"{row['n']:.0f}"}
+        if performance.n_withheld:
+            n_samples = row["n"] + row["withheld"]
+            given = f"{row['n']:.0f} of {n_samples:.0f}"
+            of_all = in_percent(row["sensitivity_of_all"])
+            cells = {"class": row["class"], "given": given}
+            cells |= {"sensitivity": "", "of all": of_all}  # in this order
+        for measure, heading in MEASURES.items():
+            cells[heading] = in_percent(row[measure])
+            if measure in ("sensitivity", "ppv"):
+                low, high = row[f"{measure}_low"], row[f"{measure}_high"]
+                cells[heading] = with_interval(row[measure], low, high)
+        rows.append(cells)
+    show_table(title, list(rows[0]), [list(cells.values()) for cells in rows])
+
+
+def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
+    """Print the accuracy of each size of the panel, and how one was chosen."""
+    from optirank._util.names import in_percent
+
+    if len(curve) < 2:
+        return
+    rows = []
+    for point in curve.sort_values("n_genes").to_dict("records"):
+        accuracy = ""
+        if math.isfinite(point["balanced_accuracy"]):
+            accuracy = in_percent(point["balanced_accuracy"])
+            if math.isfinite(point["standard_error"]):
+                accuracy += f" ± {in_percent(point['standard_error'])}"
+            accuracy += " %"
+        rows.append((point["n_genes"], accuracy, "chosen" if point["chosen"] else ""))
+    show_table("Panels on held-out samples", ("genes", "balanced accuracy", ""), rows)
+    if auto:
+        echo(
+            "chosen: the smallest within one standard error of the best, of at least "
+            "100 genes where there is one"
+        )

@@ -24,14 +24,15 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from optirank._util.workers import one_blas_thread
-from optirank.estimators.input import data_for_fitting, data_for_scoring
-from optirank.estimators.parameters import (
+from optirank._util.work import one_blas_thread
+from optirank.estimators.input import (
     CLASS_WEIGHT,
     FROM_ONE,
     PENALTY,
     TOLERANCE,
     check_parameter,
+    data_for_fitting,
+    data_for_scoring,
     one_of,
     weights_of_classes,
 )
@@ -47,7 +48,7 @@ from optirank.solver.problem import Problem, Solution, sample_weights
 
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
-    from optirank.solver.device.orders import DeviceOrders
+    from optirank.solver.device.backend import DeviceOrders
 
 # Solves the problem of the class that is given; the last argument is called at each
 # stage
@@ -292,7 +293,7 @@ class RankLinearClassifier(RankClassifier, ABC):
             from optirank.ranks.orders import order_for_fitting  # loads numba
 
             return order_for_fitting(X, self.n_jobs)
-        from optirank.solver.device.orders import orders_for  # a GPU is asked for
+        from optirank.solver.device.backend import orders_for  # a GPU is asked for
 
         return orders_for(X, self.device)
 
@@ -332,9 +333,9 @@ class RankLinearClassifier(RankClassifier, ABC):
 
     def _solve_on_device(self, problems: list[Problem]) -> list[Solution]:
         """All problems side by side on a GPU."""
-        from optirank.solver.device.solve import Options, solve_together
+        from optirank.solver.device.solve import solve_together
 
-        return solve_together(problems, Options(**self._solver_options()))
+        return solve_together(problems, **self._solver_options())
 
     def _solver_options(self) -> dict[str, Any]:
         """What the solver is told."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optirank.estimators._base import BinarySolver, RankLinearClassifier
-from optirank.estimators.parameters import FROM_ONE, InWords, check_parameter, one_of
+from optirank.estimators.input import FROM_ONE, InWords, check_parameter, one_of
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS, STARTS
 from optirank.solver.problem import Problem, Solution, resolve_n_reference

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,28 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.metrics import check_scoring
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import balanced_accuracy_score, check_scoring
 from sklearn.utils.validation import check_is_fitted
 
-from optirank._util.metrics import standard_error
-from optirank._util.progress import progress_bar
+from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank._util.work import progress_bar
 from optirank.estimators._base import (
     PER_PROBLEM,
     RankLinearClassifier,
     note_compilation,
 )
+from optirank.estimators.input import FROM_ZERO, PENALTY, Several, one_of
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
-from optirank.estimators.parameters import FROM_ZERO, PENALTY, Several, one_of
 from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
+from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
-from optirank.tuning.families import OptirankFamily, Samples
-from optirank.tuning.folds import make_folds
 from optirank.tuning.search import (
     HELD_OUT,
+    OptirankFamily,
+    Samples,
     UnitResult,
-    gene_counts,
     search,
     units_of_folds,
 )
@@ -42,7 +43,7 @@ from optirank.tuning.selection import (
     TRANSFER,
     default_setting,
     edges_of_grid,
-    score_table,
+    make_folds,
     scored_folds,
     select,
     select_for_transfer,
@@ -222,7 +223,12 @@ class OptirankClassifierCV(RankLinearClassifier):
             for view in (HELD_OUT, *platforms)
         ]
         table = tables[0]
-        n_genes = gene_counts(results)
+        n_genes = np.array(
+            [
+                [result.genes(setting).sum() for result in results]
+                for setting in range(len(results[0].params))
+            ]
+        )
         scored = scored_folds(table)
         if scored.any() and not scored.all():
             warnings.warn(
@@ -312,6 +318,63 @@ class OptirankClassifierCV(RankLinearClassifier):
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         shown: Any = table[rising | table["selected"] | table["best"]]
         return shown.reset_index(drop=True)
+
+
+class FixedScores(ClassifierMixin, BaseEstimator):
+    """A classifier whose decision scores are known already, to be given to
+    any scorer.
+    """
+
+    def __init__(self, classes_: NDArray, scores: NDArray) -> None:
+        self.classes_ = classes_
+        self.scores = scores  # samples x problems
+
+    def decision_function(self, X: object) -> NDArray:
+        """The known scores."""
+        return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
+
+    def predict(self, X: object) -> NDArray:
+        """The class of the highest score."""
+        return self.classes_[best_class(self.scores)]
+
+    def predict_proba(self, X: object) -> NDArray:
+        """Probabilities from the scores."""
+        return probabilities(self.decision_function(X))
+
+
+def score_table(
+    results: Sequence[UnitResult],
+    truths: Sequence[NDArray],
+    classes: NDArray,
+    view: str,
+    scorer,
+) -> NDArray:
+    """Scores of all settings by a scorer of scikit-learn, settings x units.
+
+    Where a scorer cannot say, such as an area under a curve without one of the classes,
+    the score is nan.
+    """
+    failure = None
+    # The checks of the default scorer would take most of the time of a grid
+    default = getattr(scorer, "_score_func", None) is balanced_accuracy_score
+    plain = default and not getattr(scorer, "_kwargs", None)
+    table = np.empty((len(results[0].params), len(results)))
+    for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
+        for i in range(len(table)):
+            model = FixedScores(classes, result.decision(i, view))
+            if plain:
+                table[i, k] = balanced_accuracy(truth, model.predict(None))
+                continue
+            with warnings.catch_warnings():  # a validation part may lack a class
+                warnings.simplefilter("ignore", UserWarning)
+                try:
+                    table[i, k] = scorer(model, np.zeros((len(truth), 1)), truth)
+                except ValueError as error:
+                    table[i, k] = np.nan
+                    failure = error
+    if failure is not None and not np.isfinite(table).any():
+        raise failure
+    return table
 
 
 def _results(fold_results: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:

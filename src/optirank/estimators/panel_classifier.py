@@ -19,15 +19,16 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from optirank._util.matrices import STANDARDISED, looks_standardised
 from optirank._util.names import some
-from optirank._util.scales import STANDARDISED, looks_standardised
-from optirank._util.workers import worker_count
+from optirank._util.work import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
-from optirank.estimators.input import data_for_fitting, data_for_scoring
-from optirank.estimators.parameters import (
+from optirank.estimators.input import (
     CLASS_WEIGHT,
     POSITIVE,
     InWords,
+    data_for_fitting,
+    data_for_scoring,
     weights_of_classes,
 )
 from optirank.panel.elimination import (
@@ -39,7 +40,7 @@ from optirank.panel.elimination import (
 from optirank.panel.samples import DrawnSamples, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
-from optirank.tuning.folds import N_FOLDS
+from optirank.tuning.selection import N_FOLDS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -1,11 +1,14 @@
-"""What a file format is, and how files of HDF5 and folders of zarr are opened: sizes
-that are said to be larger than what is stored, parts that do not fit together and
+"""What a file format is, the options of reading, and the files of AnnData: .h5ad and
+.zarr, and the tables of MuData (.h5mu) and SpatialData (.zarr).
+
+Sizes that are said to be larger than what is stored, parts that do not fit together and
 chunks that are not there are found before anything is read.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +17,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank.io.data import DataError
-from optirank.io.options import ReadOptions
+from optirank.io.data import DataError, make_profiles, readable
+from optirank.io.objects import choose_matrix, choose_table
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    import pandas as pd
     from anndata import AnnData
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """Options of reading, as :func:`optirank.datasets.read_expression` explains them.
+
+    ``reading`` in `optirank.cli.options` spells them for the command line.
+    """
+
+    label: str | None = None
+    format: str | None = None
+    layer: str | None = None
+    use_raw: bool = False
+    table: str | None = None
+    gene_column: str | None = None
+    genes_in: str | None = None
+    annotations: tuple[str, ...] = ()
+    samples: str | None = None
+    drop_missing: bool = False
+    any_scale: bool = False
+    invert: bool = False
+    known_genes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,34 +91,30 @@ def check_matrix(element: Any, path: Path, what: str) -> None:
 def open_sparse(group: Any, path: Path, shape: tuple[int, int]) -> Any:
     """anndata's matrix of a group that holds one, left where it is stored.
 
-    That of half precision is read, in single precision.
+    That of half precision is read, in single precision. A matrix whose parts do not fit
+    together is refused.
     """
     from anndata.io import sparse_dataset
 
     check_sizes(group, path)
     stored = sparse_dataset(group)
-    _check_pointers(group, shape[stored.format == "csc"])
-    if np.dtype(group["data"].dtype) == np.float16:  # which no sparse matrix holds
-        parts = (group["data"][...].astype(np.float32), group["indices"][...])
-        made = sparse.csc_matrix if stored.format == "csc" else sparse.csr_matrix
-        return made((*parts, group["indptr"][...]), shape=shape)
-    return stored
-
-
-def _check_pointers(group: Any, count: int) -> None:
-    """Refuse a sparse matrix whose parts do not fit together."""
     data = group["data"]
     pointers = np.asarray(group["indptr"][:], dtype=np.int64)
     if np.dtype(data.dtype).kind not in "fiub":
         raise ValueError(f"its values are of type {data.dtype}, not numbers")
     if (
-        len(pointers) != count + 1
+        len(pointers) != shape[stored.format == "csc"] + 1
         or pointers[0] != 0
         or (np.diff(pointers) < 0).any()
         or pointers[-1] != data.shape[0]
         or data.shape != group["indices"].shape
     ):
         raise ValueError("the parts of its sparse matrix do not fit together")
+    if np.dtype(data.dtype) == np.float16:  # which no sparse matrix holds
+        made = sparse.csc_matrix if stored.format == "csc" else sparse.csr_matrix
+        parts = (data[...].astype(np.float32), group["indices"][...])
+        return made((*parts, group["indptr"][...]), shape=shape)
+    return stored
 
 
 def check_sizes(element: Any, path: Path) -> None:
@@ -105,24 +127,16 @@ def check_sizes(element: Any, path: Path) -> None:
         return
     if element.shape is None:
         return
-    count = int(np.prod(element.shape, dtype=object))
-    declared = count * max(1, element.dtype.itemsize)
+    declared = math.prod(element.shape) * max(1, element.dtype.itemsize)
+    is_hdf5 = hasattr(element, "id")
+    stored = element.id.get_storage_size() if is_hdf5 else element.nbytes_stored()
     # Any array may have 64 MiB, such as one that was never written. Compressors reach
     # more than the thousand of deflate; a bomb exceeds 16,384
-    if declared > max(1 << 26, (1 << 14) * _stored_bytes(element)):
+    if declared > max(1 << 26, (1 << 14) * stored):
         raise DataError(
             f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} "
             "values, more than are stored: it may be damaged (copy or fetch it again)"
         )
-
-
-def _stored_bytes(element: Any) -> int:
-    """Bytes that an array of HDF5 or zarr takes in its file."""
-    if hasattr(getattr(element, "id", None), "get_storage_size"):
-        return int(element.id.get_storage_size())
-    stored: Any = element.nbytes_stored
-    count: Any = stored() if callable(stored) else stored  # a method in zarr 3
-    return int(count)
 
 
 def absent_notes(element: Any) -> list[str]:
@@ -136,9 +150,9 @@ def absent_notes(element: Any) -> list[str]:
     if not hasattr(array, "nchunks_initialized"):  # of HDF5
         return []
     if is_group:
-        _refuse_lost_positions(element)
-    n_absent = _n_absent(array)
-    if not 0 < n_absent < int(array.nchunks):
+        _refuse_lost_positions(element["indices"], element["indptr"])
+    n_absent = array.nchunks - array.nchunks_initialized
+    if not 0 < n_absent < array.nchunks:
         return []
     return [
         f"{n_absent} of the {array.nchunks} chunks of {array.name} are not stored and "
@@ -147,26 +161,21 @@ def absent_notes(element: Any) -> list[str]:
     ]
 
 
-def _n_absent(array: Any) -> int:
-    return int(array.nchunks) - int(array.nchunks_initialized)
-
-
-def _refuse_lost_positions(group: Any) -> None:
-    """Refuse a sparse matrix whose positions (``indices``) have lost a chunk.
+def _refuse_lost_positions(indices: Any, indptr: Any) -> None:
+    """Refuse a sparse matrix whose positions have lost a chunk.
 
     A chunk of zeros cannot be right there, save where every row in it has a single
     entry, in the first column.
     """
-    indices = group["indices"]
-    if not _n_absent(indices):
+    if indices.nchunks == indices.nchunks_initialized:
         return
-    indptr = np.asarray(group["indptr"][...])
-    length = int(indices.chunks[0])
+    pointers = indptr[...]
+    length = indices.chunks[0]
     n_lost = 0
-    for first in range(0, int(indices.shape[0]), length):
-        positions = np.asarray(indices[first : first + length])
+    for first in range(0, indices.shape[0], length):
+        positions = indices[first : first + length]
         entries = np.arange(first, first + len(positions))
-        lines = np.searchsorted(indptr, entries, side="right")
+        lines = np.searchsorted(pointers, entries, side="right")
         # Two entries of one line are never in the same column
         n_lost += not positions.any() and len(np.unique(lines)) < len(lines)
     if n_lost:
@@ -174,3 +183,123 @@ def _refuse_lost_positions(group: Any) -> None:
             f"{n_lost} of the {indices.nchunks} chunks of {indices.name} are not "
             "there: the folder is not complete, copy or fetch it again"
         )
+
+
+# Where other containers have AnnData tables: MuData, SpatialData
+_TABLES_OF = {"mod": "modalities", "tables": "tables"}
+
+
+@contextlib.contextmanager
+def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    with open_hdf5(path) as root:
+        yield _profiles_of(root, path, options)
+
+
+@contextlib.contextmanager
+def _open_zarr(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    import zarr
+
+    yield _profiles_of(zarr.open_group(str(path), mode="r"), path, options)
+
+
+def _is_zarr(folder: Path) -> bool:
+    marks = [folder / name for name in (".zgroup", "zarr.json")]
+    return folder.suffix.lower() == ".zarr" or any(mark.exists() for mark in marks)
+
+
+_TAKES = ("layer", "use_raw", "table")
+H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _TAKES)
+ZARR = Format("zarr", (".zarr",), _open_zarr, _TAKES, _is_zarr)
+
+
+def stored_source(path: Path) -> dict[str, str]:
+    """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
+    from anndata.io import read_elem
+
+    with readable(path), open_hdf5(path) as file:
+        element: Any = file.get("uns/source")
+        entries: Any = read_elem(element) if hasattr(element, "keys") else {}
+    return {str(key): str(value) for key, value in entries.items()}
+
+
+def _profiles_of(root: Any, path: Path, options: ReadOptions) -> AnnData:
+    """Samples and genes of an AnnData file, and a matrix that is left in it."""
+    group = _anndata_group(root, path, options)
+    missing = [key for key in ("obs", "var") if key not in group]
+    if missing:
+        is_tenx = "matrix" in group
+        hint = ": it looks like 10x, use format='10x_h5'" if is_tenx else ""
+        raise DataError(
+            f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
+        )
+    obs = _frame(group["obs"], path)
+    element, part, known = choose_matrix(
+        StoredAnnData(group, path),
+        path,
+        layer=options.layer,
+        use_raw=options.use_raw,
+        gene_column=options.gene_column,
+        known_genes=options.known_genes,
+    )
+    known["notes"] = [*known.get("notes", ()), *absent_notes(element)]
+    X = _left_in_place(element, path)
+    return make_profiles(X, obs, part.var, str(path), **known)
+
+
+def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
+    """The group with an AnnData: the root, or a table of MuData or SpatialData."""
+    for key, what in _TABLES_OF.items():
+        tables = root.get(key)
+        is_container = hasattr(tables, "keys") and "var" not in tables
+        if is_container and "X" not in root and len(list(tables)):
+            return tables[choose_table(tables, options.table, path, what)]
+    if options.table is not None:
+        raise DataError(f"{path} holds a single table: leave table= out")
+    return root
+
+
+class StoredAnnData:
+    """The parts of an AnnData in a file, or of its raw, that `choose_matrix` asks for:
+    the table of genes is read, matrices are not.
+    """
+
+    def __init__(self, group: Any, path: Path) -> None:
+        X = group.get("X")
+        is_null = X is not None and X.attrs.get("encoding-type") == "null"
+        self.X: Any = None if is_null else X
+        self.layers: Any = group.get("layers", {})
+        self.var = _frame(group["var"], path)
+        self.var_names = self.var.index.str.strip()
+        raw = group.get("raw")
+        has_raw = hasattr(raw, "keys") and "X" in raw and "var" in raw
+        self.raw: Any = StoredAnnData(raw, path) if has_raw else None
+
+
+def _frame(element: Any, path: Path) -> pd.DataFrame:
+    """A table of samples or genes."""
+    from anndata.io import read_elem
+
+    if not hasattr(element, "keys"):
+        name = element.name.strip("/").split("/")[-1]
+        raise DataError(
+            f"{path}: its {name!r} was written by anndata before 0.7; open it with "
+            "anndata.read_h5ad and write it again"
+        )
+    check_sizes(element, path)
+    frame: Any = read_elem(element)
+    frame.index = frame.index.astype(str)
+    return frame
+
+
+def _left_in_place(element: Any, path: Path) -> Any:
+    """A matrix of numbers, left where it is stored."""
+    if not hasattr(element, "keys"):
+        check_matrix(element, path, "X")
+        return element
+    kind = str(element.attrs.get("encoding-type", ""))
+    if not kind.startswith(("csr", "csc")):
+        raise DataError(
+            f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC"
+        )
+    n_rows, n_columns = (int(n) for n in element.attrs.get("shape", (0, 0)))
+    return open_sparse(element, path, (n_rows, n_columns))

@@ -1,8 +1,9 @@
-"""A pass over the samples of one or several AnnData: here, lazily, or on a cluster.
+"""Blocks of samples with chosen genes, and passes over them: the one way to the values
+of an AnnData, wherever they are: in memory, in a store, or lazy.
 
-Groups of blocks are folded (`optirank._util.passes`) and merged in the order of the
-samples. Blocks and groups are the same ones whatever folds them, so results are the
-same to the last bit.
+In a pass, groups of blocks are folded (`optirank._util.matrices`), here or on a
+cluster, and merged in the order of the samples. Blocks and groups are the same ones
+whatever folds them, so results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -10,43 +11,285 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
-from collections.abc import Generator, Iterable, Sequence
+import logging
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import pandas as pd
+from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank._util.arrays import as_dense
-from optirank.io.blocks import Columns, columns_of, is_lazy, is_sparse, read_blocks
-from optirank.io.data import DataError, gene_names, matrix_of, parts_of, source_of
+from optirank._util.matrices import as_dense, value_scale
+from optirank._util.names import counted, some
+from optirank.io.data import (
+    DataError,
+    about,
+    changed,
+    duplicates,
+    gene_names,
+    matrix_of,
+    parts_of,
+    readable,
+    source_of,
+    used_features,
+    used_names,
+)
 
 if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator, Progress
+    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
 
-Gathered = list[dict[str, Any]]  # what each accumulator of a group has gathered
-Group = tuple[int, Gathered]  # with the samples that were seen up to its end
+logger = logging.getLogger("optirank.datasets")
+
+_SCALE_SAMPLES = 200  # samples and genes that tell what kind of values data hold
+_SCALE_GENES = 2000
+# Values of whole rows read together, of which some columns are kept: at most 160 MB
+_WHOLE_VALUES = 20_000_000
+# Up to so many rows between two wanted ones are cheaper to read than to leave out
+_GAP = 16
+
+Block = Any  # an array, or a CSR matrix
+
+
+Group = tuple[int, list[dict[str, Any]]]  # samples seen up to its end; see `Fold`
 
 
 class Piece(NamedTuple):
-    """Samples of one AnnData among those of a pass.
+    """Samples and genes of one AnnData, those of a pass among them.
 
     Attributes
     ----------
     adata : where they are.
-    columns : where the genes are in it.
-    rows : rising positions of its samples.
-    start : of its first sample among those of the pass.
+    places : positions of columns; None for all.
+    sums : what adds these up to genes, where several features are one gene.
+    rows : rising positions of the samples.
+    start : of the first of them among the samples of a pass.
     """
 
     adata: AnnData
-    columns: Columns
+    places: NDArray[np.intp] | None
+    sums: csr_matrix | None
     rows: NDArray[np.intp] | range
-    start: int
+    start: int = 0
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """Read the samples, so many at a time."""
+        if not len(self.rows):
+            return
+        source = source_of(self.adata)
+        with readable(source):
+            X, columns = _chosen_columns(matrix_of(self.adata), self.places, source)
+        n_together = size
+        if is_dask(X):  # whole chunks, so that each is computed once or twice
+            n_together *= -(-max(X.chunks[0]) // size)
+        for first in range(0, len(self.rows), n_together):
+            with readable(source):
+                read = _take_rows(X, columns, self.rows[first : first + n_together])
+            if self.sums is not None:
+                read = read @ self.sums.astype(read.dtype)
+            for start in range(0, read.shape[0], size):
+                yield read[start : start + size]
+
+
+def blocks(
+    adata: AnnData,
+    genes: Sequence[str] | NDArray | None = None,
+    size: int = 1024,
+    rows: NDArray | range | None = None,
+) -> Iterator[Block]:
+    """Read all samples, or those at some sorted positions, in blocks.
+
+    Memory follows the size of a block; of lazy data that of a chunk, where this is
+    larger. Rows that are not asked for are not kept, and long runs of them are not
+    read.
+
+    Parameters
+    ----------
+    adata : as readers leave it.
+    genes : names, in any order; None for all. Features of one name are summed.
+    size : samples of a block.
+    rows : rising positions of samples; None for all.
+    """
+    rows = range(adata.n_obs) if rows is None else rows
+    return Piece(adata, *columns_of(adata, genes), rows).blocks(size)
+
+
+def read_features(
+    adata: AnnData,
+    features: NDArray[np.intp] | None = None,
+    rows: NDArray | range | None = None,
+) -> Block:
+    """The values of features by their positions, of all samples or of some."""
+    rows = range(adata.n_obs) if rows is None else rows
+    if features is not None and np.array_equal(features, np.arange(adata.n_vars)):
+        features = None
+    source = source_of(adata)
+    with readable(source):
+        return _take_rows(*_chosen_columns(matrix_of(adata), features, source), rows)
+
+
+def columns_of(
+    adata: AnnData, genes: Sequence[str] | NDArray | None = None
+) -> tuple[NDArray[np.intp] | None, csr_matrix | None]:
+    """Where genes are, by name, None for all in use: ``places`` and ``sums`` of a
+    `Piece`.
+    """
+    used = np.flatnonzero(used_features(adata))
+    names = pd.Index(used_names(adata), dtype=object)
+    wanted = pd.Index(names.unique() if genes is None else genes, dtype=object)
+    missing = wanted[~wanted.isin(names)]
+    if len(missing):
+        raise DataError(
+            f"{source_of(adata)} lacks {len(missing)} of the {len(wanted)} genes asked "
+            f"for: {some(missing)}"
+        )
+    if names.is_unique:
+        places = used[names.get_indexer(wanted)]
+        is_whole = np.array_equal(places, np.arange(adata.n_vars))
+        return None if is_whole else places, None
+    group = wanted.get_indexer(names)  # of each feature, the gene that it is
+    members = np.flatnonzero(group >= 0)
+    if len(members) == len(wanted):  # none of these has several
+        return used[members[np.argsort(group[members])]], None
+    entries = (np.ones(len(members)), (np.arange(len(members)), group[members]))
+    return used[members], csr_matrix(entries, shape=(len(members), len(wanted)))
+
+
+def unique_genes(adata: AnnData) -> AnnData:
+    """Decide what genes of the same name are, without reading all data: the one rule.
+
+    Counts are added up. Of values on another scale the first gene of each name is
+    used, since sums of logarithms mean nothing. Some features of some samples, evenly
+    spaced, tell the scale.
+    """
+    names = used_names(adata)
+    repeated = duplicates(names)
+    if not repeated or about(adata).get("summed"):
+        return adata
+    used = used_features(adata)
+    places = np.flatnonzero(used)
+    features = places[:: max(1, len(places) // _SCALE_GENES)]
+    rows = np.arange(0, adata.n_obs, max(1, adata.n_obs // _SCALE_SAMPLES))
+    how = "their counts are summed"
+    if value_scale(read_features(adata, features, rows)) != "counts":
+        how = "the first of each is used"
+        used[places[pd.Index(names, dtype=object).duplicated()]] = False
+    what = counted(len(repeated), "gene name occurs", "gene names occur")
+    note = f"{what} more than once, {how}: {some(repeated)}"
+    return changed(adata, used=used, notes=[note], summed=True)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether this is a dask array, without importing dask."""
+    return hasattr(X, "dask") and hasattr(X, "chunks")
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether blocks of a matrix are sparse."""
+    return _format(X) in ("csr", "csc")
+
+
+def streams(X: Any) -> bool:
+    """Whether some rows of a stored matrix can be read without all others."""
+    if isinstance(X, np.ndarray) or issparse(X):
+        return False
+    return getattr(X, "streams", _format(X) != "csc")
+
+
+def _format(X: Any) -> str:
+    """How a matrix is sparse, "" where it is not."""
+    return getattr(X._meta if is_dask(X) else X, "format", "")
+
+
+def _chosen_columns(
+    X: Any, columns: np.ndarray | None, source: str
+) -> tuple[Any, np.ndarray | None]:
+    """What gives slices of rows, and the columns that are still to be chosen of them.
+
+    Of a matrix that is stored by genes (CSC), columns are read once and kept as rows;
+    the log says so where these are all.
+    """
+    if hasattr(X, "take_genes"):  # numbers that are parsed when they are read
+        return X.take_genes(columns), None
+    if _format(X) == "csc":
+        if columns is not None:
+            order = np.argsort(columns)
+            return _chosen(_in_memory(X[:, columns[order]]), np.argsort(order)), None
+        if not issparse(X):
+            logger.warning(
+                "%s stores its matrix by genes (CSC): it is read whole; write it as "
+                "CSR to stream",
+                source,
+            )
+        return _chosen(_in_memory(X)), None
+    if is_dask(X) and columns is not None:
+        # dask slices rising positions well, and makes many small chunks of others
+        return X[:, np.sort(columns)], np.argsort(np.argsort(columns))
+    return X, columns
+
+
+def _take_rows(X: Any, columns: np.ndarray | None, rows: np.ndarray | range) -> Block:
+    """The rows at sorted positions; those with few others between are read together."""
+    rows = np.asarray(rows)
+    if is_dask(X):
+        return _chosen(_in_memory(X[rows]), columns)
+    if not len(rows):
+        return _slice(X, columns, 0, 0)
+    parts = []
+    for span in np.split(rows, np.flatnonzero(np.diff(rows) > _GAP) + 1):
+        first, last = int(span[0]), int(span[-1]) + 1
+        block = _slice(X, columns, first, last)
+        parts.append(block if len(span) == last - first else block[span - first])
+    return _stacked(parts)
+
+
+def _slice(X: Any, columns: np.ndarray | None, start: int, stop: int) -> Block:
+    """Rows that follow each other, with some of their columns."""
+    if columns is None or is_sparse(X):
+        return _chosen(_in_memory(X[start:stop]), columns)
+    if hasattr(X, "get_orthogonal_selection"):
+        # zarr then reads only the chunks with these columns
+        return np.asarray(X.get_orthogonal_selection((slice(start, stop), columns)))
+    # Whole rows are read, so few at a time: the columns chosen are few of them
+    step = max(1, _WHOLE_VALUES // max(1, X.shape[1]))
+    parts = [
+        _chosen(_in_memory(X[first : min(first + step, stop)]), columns)
+        for first in range(start, max(stop, start + 1), step)
+    ]
+    return _stacked(parts)
+
+
+def _in_memory(X: Any) -> Any:
+    """A matrix, or part of one, that may be on disk or lazy, in memory."""
+    for way in ("to_memory", "compute"):
+        if hasattr(X, way):
+            return getattr(X, way)()
+    return X if hasattr(X, "tocsr") else np.asarray(X)
+
+
+def _chosen(block: Any, columns: np.ndarray | None = None) -> Block:
+    """A block in memory with some of its columns; a sparse one by rows."""
+    if not issparse(block):
+        return np.ascontiguousarray(block if columns is None else block[:, columns])
+    # Entries outside of it are refused before anything follows them into memory. As
+    # unsigned numbers, negative ones are larger than all others
+    places = block.indices.view(f"u{block.indices.itemsize}")
+    if places.size and places.max() >= block.shape[block.format == "csr"]:
+        raise ValueError("its sparse matrix has entries outside its shape")
+    block = csr_matrix(block if columns is None else block[:, columns])
+    block.sum_duplicates()
+    return block
+
+
+def _stacked(parts: list[Any]) -> Block:
+    """Rows below each other, in flat memory."""
+    if len(parts) == 1:
+        return parts[0]
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -72,48 +315,34 @@ class Fold:
     as_dense: bool
     dense: list[int]
 
-    def groups(
-        self, X: Any, columns: Columns, rows: NDArray | range, start: int
-    ) -> Generator[Group]:
-        """Read and fold groups of some rows of a matrix, the first of which is
-        ``start``.
+    def groups(self, piece: Piece) -> Generator[Group]:
+        """Read and fold groups of blocks.
+
+        Gives the samples that were seen up to the end of each, and what each
+        accumulator has gathered: its attributes that differ from those of the empty
+        one. An error says which samples it is about.
         """
-        blocks = read_blocks(X, columns, self.size, rows, self.source)
+        start = piece.start
+        blocks = piece.blocks(self.size)
         for first in blocks:
+            own = [copy.copy(accumulator) for accumulator in self.empty]
             rest = itertools.islice(blocks, self.together - 1)
-            group = self.group(itertools.chain([first], rest), start)
-            start = group[0]
-            yield group
-
-    def group(self, blocks: Iterable[Any], start: int) -> Group:
-        """Fold the blocks of one group, which begins at ``start``.
-
-        An error says which samples it is about.
-        """
-        own = [copy.copy(accumulator) for accumulator in self.empty]
-        for block in blocks:
-            stop = start + block.shape[0]
-            try:
-                self._add(block, slice(start, stop), own)
-            except DataError:
-                raise
-            except ValueError as error:
-                place = f"{self.source}, samples {start + 1} to {stop}"
-                raise DataError(f"{place}: {error}") from None
-            start = stop
-        return start, [
-            {
-                name: value
-                for name, value in vars(ours).items()
-                if value is not old[name]
-            }
-            for ours, old in zip(own, map(vars, self.empty), strict=True)
-        ]
+            for block in itertools.chain([first], rest):
+                rows = slice(start, start + block.shape[0])
+                try:
+                    self._add(block, rows, own)
+                except DataError:
+                    raise
+                except ValueError as error:
+                    place = f"{self.source}, samples {start + 1} to {rows.stop}"
+                    raise DataError(f"{place}: {error}") from None
+                start = rows.stop
+            yield start, list(map(_gathered, own, self.empty))
 
     def _add(self, X: Any, rows: slice, accumulators: list[Accumulator]) -> None:
         """Give a block to accumulators as they take it: an array or a CSR matrix."""
-        if self.as_sparse or sparse.issparse(X):
-            X = sparse.csr_matrix(X)
+        if self.as_sparse:
+            X = csr_matrix(X)
         if self.dense:
             some = as_dense(X[:, self.dense])
         else:
@@ -121,6 +350,13 @@ class Fold:
         for accumulator in accumulators:
             takes_all = getattr(accumulator, "takes_all", False)
             accumulator.add(X if takes_all else some, rows)
+
+
+def _gathered(accumulator: Accumulator, empty: Accumulator) -> dict[str, Any]:
+    """The attributes that an accumulator has bound anew."""
+    old = vars(empty)
+    new = vars(accumulator)
+    return {name: value for name, value in new.items() if value is not old[name]}
 
 
 def run_pass(
@@ -138,8 +374,8 @@ def run_pass(
 ) -> None:
     """Feed accumulators with all samples, those of one data set after the other.
 
-    Lazy data are computed by the scheduler of dask that the user has; all others are
-    read one block after the other, unless a cluster is given.
+    They are read one block after the other, unless a cluster is given; lazy data are
+    computed by the scheduler of dask that the user has.
 
     Parameters
     ----------
@@ -162,11 +398,12 @@ def run_pass(
     fold = Fold(empty, source, size, together, as_sparse, as_dense, list(dense))
     pieces = _pieces_of(parts, genes, rows)
     n_samples = sum(len(piece.rows) for piece in pieces)
-    folded = (
-        _groups_here(fold, pieces) if cluster is None else cluster.groups(fold, pieces)
-    )
-    with contextlib.closing(folded):  # an interrupted pass ends its tasks at once
-        for seen, gathered in folded:
+    if cluster is None:
+        groups = (group for piece in pieces for group in fold.groups(piece))
+    else:
+        groups = cluster.groups(fold, pieces)
+    with contextlib.closing(groups):  # an interrupted pass ends its tasks at once
+        for seen, gathered in groups:
             for accumulator, before, values in zip(
                 accumulators, empty, gathered, strict=True
             ):
@@ -186,27 +423,13 @@ def _pieces_of(
     if genes is None and len(parts) > 1:
         genes = gene_names(parts)
     pieces = []
-    first = 0
-    start = 0
+    first = start = 0
     for part in parts:
+        stop = first + part.n_obs
         inside: NDArray[np.intp] | range = range(part.n_obs)
         if rows is not None:
-            stop = first + part.n_obs
             inside = rows[(rows >= first) & (rows < stop)] - first
-        if len(inside):
-            pieces.append(Piece(part, columns_of(part, genes), inside, start))
-        first += part.n_obs
+        pieces.append(Piece(part, *columns_of(part, genes), inside, start))
+        first = stop
         start += len(inside)
     return pieces
-
-
-def _groups_here(fold: Fold, pieces: Sequence[Piece]) -> Generator[Group]:
-    """Read and fold the groups of all pieces in this process, or by the user's dask."""
-    for piece in pieces:
-        X = matrix_of(piece.adata)
-        if is_lazy(X):
-            from optirank.io.cluster import lazy_groups
-
-            yield from lazy_groups(fold, X, piece)
-        else:
-            yield from fold.groups(X, piece.columns, piece.rows, piece.start)

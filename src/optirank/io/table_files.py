@@ -1,6 +1,30 @@
-"""Files that hold a table: text (CSV, TSV, plain or gzipped) and Parquet.
+"""Files that hold a table, text (CSV, TSV, plain or gzipped) or Parquet: where the
+table is in the file, and what its columns are. Only the columns asked for are parsed.
 
-Of a wide table only the columns that are asked for are parsed.
+The rules, in this order; "names" are those of the lines:
+
+1. ``#1.2`` or ``#1.3`` in the first line: GCT. The header is the third line; genes are
+   in rows, ``Description`` and other row annotations are about genes, the column
+   annotations of ``#1.3`` are annotations of the samples.
+2. A line that begins with ``!Series_`` or ``!Sample_`` first: GEO series matrix. The
+   table is what follows ``!series_matrix_table_begin``; genes are in rows; titles and
+   characteristics are annotations of the samples.
+3. Four fields, the first ``N_unmapped``: STAR's counts of one sample, without a header.
+   The unstranded counts (second column) are read; names that begin with ``N_`` are left
+   out.
+4. Two fields, the second a whole number, and a later name ``__no_feature``, or a first
+   name that is an Ensembl gene: HTSeq's counts of one sample, without a header. Names
+   that begin with ``__`` are left out.
+5. Lines that begin with ``#`` before the header are comments (featureCounts). The last
+   one is the header where it has as many fields, two or more, as the line after it.
+6. A header of Salmon, kallisto or RSEM: one sample; ``TPM`` is read.
+7. A header that begins with ``Hugo_Symbol`` or ``Entrez_Gene_Id`` (cBioPortal), or with
+   ``Geneid Chr Start End Strand Length`` (featureCounts): genes are in rows.
+8. Anything else is a table with a header, whose orientation must be said. Where the
+   lines have a field more than the header, it has no name above those of the lines (R),
+   unless the last field of all of them is empty.
+
+In a table with genes in rows, columns whose names are in `ABOUT_GENES` are left out.
 """
 
 from __future__ import annotations
@@ -11,17 +35,279 @@ import csv
 import gzip
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from optirank._util.names import some
 from optirank.io.data import DataError, need, readable
-from optirank.io.table_layouts import Layout, find_layout, separator_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Names of columns that describe genes, as they are without case, blanks and marks
+ABOUT_GENES = frozenset((
+    "entrezgeneid", "entrezid", "entrezgene", "entrez", "hugosymbol", "symbol",
+    "genesymbol", "genename", "geneid", "ensemblid", "ensemblgeneid", "ensembl",
+    "genetype", "genebiotype", "biotype", "description", "genedescription", "chr",
+    "chrom", "chromosome", "start", "end", "strand", "length", "genelength",
+    "effectivelength", "efflength", "cytoband", "transcriptids",
+))  # fmt: skip
+_FEATURE_COUNTS = ["Geneid", "Chr", "Start", "End", "Strand", "Length"]
+# Headers of one sample's estimates: the program, and the column that is read
+_QUANTIFIED = {
+    ("Name", "Length", "EffectiveLength", "TPM", "NumReads"): ("Salmon", "TPM"),
+    ("target_id", "length", "eff_length", "est_counts", "tpm"): ("kallisto", "tpm"),
+    (
+        *("gene_id", "transcript_id(s)", "length", "effective_length"),
+        *("expected_count", "TPM", "FPKM"),
+    ): ("RSEM", "TPM"),
+}
+_TRANSCRIPT = re.compile(r"ENS[A-Z]*T\d{6,}|[NX][MR]_\d+")
+_ENSEMBL_GENE = re.compile(r"ENS[A-Z]*G\d{6,}(\.\d+)?")
+# Ends of names of files that are no part of the sample's name
+_ENDINGS = re.compile(
+    r"(\.gz|\.txt|\.tsv|\.tab|\.csv|\.sf|\.out|\.counts?|\.genes|\.results|"
+    r"_?ReadsPerGene|[._]htseq|_counts?)+$",
+    re.IGNORECASE,
+)
+_BARE = ("quant", "quant.genes", "abundance", "")  # the folder names the sample
+_PEEKED = 100  # lines that tell whether every line ends in a separator
+TABLE_BEGIN = "!series_matrix_table_begin"
+TABLE_END = "!series_matrix_table_end"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a table is in its file, and what the format says about it."""
+
+    format: str = ""  # "" where the file does not say it
+    header: list[str] = field(default_factory=list)
+    before: int = 0  # lines before the header
+    after: int = 0  # lines after the header and before the values
+    has_header: bool = True
+    n_about: int = 0  # columns about genes after their names, whatever they are called
+    genes_in: str | None = None
+    no_genes: str | None = None  # how names begin that are no genes
+    counted: str | None = None  # the one column that is read, of one sample's file
+    separator: str = "\t"
+    platform: str = ""
+    obs: dict[str, list[str]] = field(default_factory=dict)
+
+
+def find_layout(path: Path, lines: Iterator[str]) -> Layout:
+    """The layout that the first lines of a file say; see the rules of this module."""
+    first = next(lines, "")
+    if re.match(r"#1\.[23]\s*$", first):
+        return _gct(path, first, lines)
+    if first.startswith(("!Series_", "!Sample_")):
+        return _series_matrix(path, chain([first], lines))
+    fields = first.rstrip("\r\n").split("\t")
+    if len(fields) == 4 and fields[0] == "N_unmapped":
+        header = ["gene", sample_of(path), "forward", "reverse"]
+        return _one_sample("STAR", header, no_genes="N_")
+    if len(fields) >= 2 and all(text.isdecimal() for text in fields[1:]):
+        headerless = _headerless(path, fields, lines)
+        if headerless:
+            return headerless
+    return _with_header(path, first, lines)
+
+
+def separator_of(line: str, path: Path) -> str:
+    """The separator of a line: that of the file's name, else the most frequent."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    usual = "," if ".csv" in suffixes else "\t"
+    return usual if usual in line else max((usual, ",", "\t", ";"), key=line.count)
+
+
+def describes_genes(name: str) -> bool:
+    """Whether a column of this name is about genes, and is no sample."""
+    return re.sub(r"[\W_]+", "", name).casefold() in ABOUT_GENES
+
+
+def sample_of(path: Path) -> str:
+    """The name of the sample that a file is of: its own, or that of its folder."""
+    name = _ENDINGS.sub("", path.name)
+    return path.resolve().parent.name if name in _BARE else name
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator), [])
+
+
+def _gct(path: Path, version: str, lines: Iterator[str]) -> Layout:
+    sizes = _fields(next(lines, ""), "\t")
+    header = _fields(next(lines, ""), "\t")
+    sizes = [int(size) for size in sizes if size.strip()]
+    n_about, n_obs = 1, 0
+    if version.startswith("#1.3"):
+        n_about, n_obs = sizes[2:4]
+    if n_about < 0 or n_obs < 0 or len(header) < 2 + n_about:
+        raise DataError(f"{path} is no GCT file: its third line has no samples")
+    obs = {}
+    for line in islice(lines, n_obs):
+        name, *values = _fields(line, "\t")
+        obs[name] = values[n_about:]
+    return Layout(
+        "GCT",
+        header,
+        before=2,
+        after=n_obs,
+        n_about=n_about,
+        genes_in="rows",
+        obs=obs,
+    )
+
+
+def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
+    lines = iter(lines)
+    about: list[list[str]] = []
+    supplements = []
+    platform = ""
+    before = 0
+    for line in lines:
+        before += 1
+        if line.startswith(TABLE_BEGIN):
+            break
+        name, *values = _fields(line, "\t") or [""]
+        if name.startswith("!Sample_"):
+            about.append([name.removeprefix("!Sample_"), *values])
+        if name.endswith("_supplementary_file"):
+            supplements += [text for text in values if text and text != "NONE"]
+        if name == "!Series_platform_id":
+            platform = values[0] if values else ""
+    else:
+        raise DataError(
+            f"{path} is a GEO series matrix without {TABLE_BEGIN}: it may be cut off, "
+            "fetch it again"
+        )
+    header = _fields(next(lines, ""), "\t")
+    if next(lines, TABLE_END).startswith(TABLE_END):
+        raise DataError(
+            f"{path} is a GEO series matrix without values, as those of RNA-Seq are: "
+            "the values are in the supplementary files of the series, fetch one of "
+            f"them: {some(supplements, 3)}"
+        )
+    return Layout(
+        "GEO series matrix",
+        header,
+        before=before,
+        genes_in="rows",
+        no_genes=TABLE_END,
+        platform=platform,
+        obs=_characteristics(about, len(header) - 1),
+    )
+
+
+def _characteristics(about: list[list[str]], n_samples: int) -> dict[str, list[str]]:
+    """Titles, sources and characteristics (``"key: value"``) of GEO's samples."""
+    obs: dict[str, list[str]] = {}
+    for name, *values in about:
+        if len(values) != n_samples:
+            continue
+        if name in ("title", "source_name_ch1"):
+            obs[name] = values
+        if name.startswith("characteristics_ch"):
+            for k, text in enumerate(values):
+                key, colon, value = text.partition(":")
+                if colon:
+                    obs.setdefault(key.strip(), [""] * n_samples)[k] = value.strip()
+    return obs
+
+
+def _headerless(path: Path, fields: list[str], lines: Iterator[str]) -> Layout | None:
+    """The layout of counts whose first line is a gene already."""
+    is_gene = _ENSEMBL_GENE.fullmatch(fields[0]) is not None
+    if len(fields) == 2:
+        if is_gene or any(line.startswith("__no_feature") for line in lines):
+            return _one_sample("HTSeq", ["gene", sample_of(path)], no_genes="__")
+    elif is_gene:
+        raise DataError(
+            f"{path} has no header: its first line is the gene {fields[0]}; put a line "
+            "with the names of the samples above it"
+        )
+    return None
+
+
+def _one_sample(program: str, header: list[str], no_genes: str) -> Layout:
+    return Layout(
+        program,
+        header,
+        has_header=False,
+        genes_in="rows",
+        no_genes=no_genes,
+        counted=header[1],
+    )
+
+
+def _with_header(path: Path, first: str, lines: Iterator[str]) -> Layout:
+    before = 0
+    comment = ""
+    while first.startswith("#"):
+        comment = first
+        first = next(lines, "")
+        before += 1
+    separator = separator_of(first, path)
+    if comment and 1 <= comment.count(separator) == first.count(separator):
+        lines = chain([first], lines)
+        first = comment  # a header that begins with a #
+        before -= 1
+    separator = separator_of(first, path)
+    reader = csv.reader(chain([first], lines), delimiter=separator)
+    header = _whole_header(next(reader, []), reader)
+    return _known_header(
+        path, Layout(header=header, before=before, separator=separator)
+    )
+
+
+def _whole_header(header: list[str], lines: Iterable[list[str]]) -> list[str]:
+    """The header with as many names as the lines have fields."""
+    longer = [line for line in islice(lines, _PEEKED) if line]
+    if not longer or len(longer[0]) != len(header) + 1:
+        return header
+    if all(len(line) == len(header) + 1 and not line[-1] for line in longer):
+        return [*header, ""]  # every line ends in a separator
+    return ["", *header]  # R writes no name above the names of the lines
+
+
+def _known_header(path: Path, layout: Layout) -> Layout:
+    header = layout.header
+    program, counted = _QUANTIFIED.get(tuple(header), ("", ""))
+    if program:
+        names = [
+            header[0],
+            *(sample_of(path) if n == counted else n for n in header[1:]),
+        ]
+        return replace(
+            layout,
+            format=program,
+            header=names,
+            genes_in="rows",
+            counted=names[header.index(counted)],
+        )
+    if header[:6] == _FEATURE_COUNTS:
+        return replace(layout, format="featureCounts", genes_in="rows")
+    if header and header[0] in ("Hugo_Symbol", "Entrez_Gene_Id"):
+        return replace(layout, format="cBioPortal", genes_in="rows")
+    return layout
+
+
+def refuse_transcripts(names: Iterable[str], layout: Layout, path: Path) -> None:
+    """Refuse one sample's estimates for transcripts, which no model of genes knows."""
+    if not layout.counted:
+        return
+    first = next(iter(names), "")
+    if _TRANSCRIPT.match(first):
+        raise DataError(
+            f"{path} has the transcripts of one sample ({layout.format}), such as "
+            f"{first}: sum them by gene, of all samples together, in R: library("
+            "tximport); tximport(files, type = 'salmon', tx2gene = table), and write "
+            "its matrix of abundances as a table"
+        )
+
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 _WINDOWS = "optirank.windows"  # how bytes that are no UTF-8 are read

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.ranks.scoring import by_class, probabilities
 
 NEVER = -100.0  # score of a class that could not be learned: far below those of ranks

@@ -266,9 +266,9 @@ class ValueCounter:
         values = block.data if hasattr(block, "indptr") else np.asarray(block)
         n_values = int(np.prod(block.shape))
         n_zero = n_values - np.count_nonzero(values)
-        self._counts += (n_values, n_zero, np.count_nonzero(values < 0))
+        self._counts += np.array([n_values, n_zero, np.count_nonzero(values < 0)])
         if self._scale is None and values.size:
-            from optirank._util.scales import value_scale  # scipy loads
+            from optirank._util.matrices import value_scale  # scipy loads
 
             self._scale = value_scale(block)
 

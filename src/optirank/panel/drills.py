@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.arrays import as_dense
-from optirank._util.scales import value_scale
+from optirank._util.matrices import as_dense, value_scale
 from optirank.panel.gene_roles import margin_losses
 from optirank.panel.samples import some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.matrices import PerSample
 from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
-from optirank._util.passes import PerSample
-from optirank._util.workers import one_blas_thread
+from optirank._util.work import one_blas_thread
 from optirank.panel.samples import Pass, mixed, row_hashes
 from optirank.panel.votes import (
     centred,

@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from optirank._util.arrays import as_dense
-from optirank._util.passes import PerSample
+from optirank._util.matrices import PerSample, as_dense
 from optirank.panel.samples import DrawnSamples, KeptSamples, Pass
 from optirank.ranks.scoring import panel_ranks
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from optirank._util.arrays import as_dense
+from optirank._util.matrices import as_dense
 from optirank.panel.elimination import L2, RankedSamples
 from optirank.panel.samples import class_sums, places_in_sample
 from optirank.panel.votes import mean_weights, sort_groups, vote_scores

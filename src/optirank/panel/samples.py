@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy import sparse
 
-from optirank._util.arrays import as_dense
-from optirank._util.passes import Accumulator
+from optirank._util.matrices import Accumulator, as_dense
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.arrays import as_dense, product
-from optirank._util.workers import one_blas_thread, threads
+from optirank._util.matrices import as_dense, product
+from optirank._util.work import one_blas_thread, threads
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import needed_values, worth_compiling
 

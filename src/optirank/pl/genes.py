@@ -12,10 +12,10 @@ import pandas as pd
 from anndata import AnnData
 from numpy.typing import NDArray
 
-from optirank._util.arrays import as_dense
-from optirank.io.blocks import blocks, unique_genes
+from optirank._util.matrices import as_dense
 from optirank.io.data import gene_names
 from optirank.io.objects import profiles_of
+from optirank.io.passes import blocks, unique_genes
 from optirank.model import Predictor
 from optirank.model.file import as_model
 from optirank.pl.axes import (

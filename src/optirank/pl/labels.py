@@ -31,9 +31,8 @@ from optirank.pl.axes import (
     short,
     withheld_word,
 )
-from optirank.workflow.explain import Explanation
-from optirank.workflow.labels import Labels, label_table
-from optirank.workflow.levels import tree_table
+from optirank.workflow.labels import Labels, label_table, tree_table
+from optirank.workflow.predict import Explanation
 
 if TYPE_CHECKING:
     from optirank.panel.further import Agreement

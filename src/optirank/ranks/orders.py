@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
-from optirank._util.arrays import product
-from optirank._util.workers import threads, worker_count
+from optirank._util.matrices import product
+from optirank._util.work import threads, worker_count
 from optirank.ranks.relative import check_finite, check_ties
 
 # Share of non-zeros above which dense orders are faster (bench_sparse.py)

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.metrics import percent
-from optirank._util.names import some
+from optirank._util.names import percent, some
 from optirank.model.tree import NO_LABEL
 from optirank.pl.axes import figure_image
 from optirank.pl.labels import draw_agreement, draw_labels, draw_tree
-from optirank.workflow.labels import Labels, label_table
-from optirank.workflow.levels import tree_table
+from optirank.workflow.labels import Labels, label_table, tree_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.metrics import in_percent, percent
-from optirank._util.names import some
+from optirank._util.names import in_percent, percent, some
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import MOST_GENES, draw_dots, draw_sizes
 from optirank.pl.truth import (

@@ -13,7 +13,7 @@ push penalty is replaced by its tangent, ``-lambda_p u . gamma`` up to a constan
 ``u = 2 gamma - 1``, which is renewed after each step in gamma. ``lambda_p`` grows until
 gamma is integral.
 
-It is slow, and kept as the reference; ``alternating`` solves the same problem far
+It is slow, and kept as the reference; ``solve_alternating`` solves the same problem far
 faster.
 """
 
@@ -53,7 +53,7 @@ def solve_bpcd(
 ) -> Solution:
     """Solve the problem as the paper does, then (w, b) to convergence at its set.
 
-    The options are those of :func:`~optirank.solver.alternating.solve_alternating`. A
+    The options are those of :func:`~optirank.solver.solve.solve_alternating`. A
     solve ends after ``max_iter`` iterations, or when one lowers the objective by less
     than ``tol * D``, D being the objective after the second iteration of the first
     solve. ``lambda_p`` grows by as much as raises the objective by

@@ -1,31 +1,193 @@
-"""The search: units x classes x chains in parallel, and what it found in each unit.
+"""The search over families of classifiers: units x classes x chains in parallel.
 
-A unit is a training part with the samples that its models score: a fold, or a split of
-a benchmark. Its samples are sorted once for all classes and settings. Any joblib
-backend can run the tasks; on a GPU, those over the same samples are one batch.
+A family lists the settings of its grid, groups them into chains of neighbouring fits
+(what can run apart), and fits a chain on one training part for one class against the
+rest. Everything else of a search is the same for all. A unit is a training part with
+the samples that its models score: a fold, or a split of a benchmark. Its samples are
+sorted once for all classes and settings. Any joblib backend can run the tasks; on a
+GPU, those over the same samples are one batch.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
-from typing import Any
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 
-from optirank._util.passes import Progress
-from optirank._util.workers import one_blas_thread
-from optirank.solver.problem import Problem, sample_weights
-from optirank.tuning.families import BinaryModel, Chain, Family, Key, Samples
-from optirank.tuning.folds import Fold
+from optirank._util.matrices import Progress
+from optirank._util.work import one_blas_thread
+from optirank.solver.problem import (
+    PenaltyPair,
+    Problem,
+    Solution,
+    resolve_n_reference,
+    sample_weights,
+)
+
+if TYPE_CHECKING:
+    from optirank.tuning.selection import Fold
 
 HELD_OUT = "held out"
+
+Head = tuple  # what the fits of a chain have in common: the size of the set, if any
+Fits = dict[PenaltyPair, Solution]  # of a chain
+Task = tuple[int, int, Head, tuple[PenaltyPair, ...]]  # unit, problem, and a chain
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples to train on or to score, in the forms that the families need."""
+
+    X: Any = None  # values, for families that see them
+    orders: Any = None  # of ranks.orders, or those of solver.device.backend
+    dataset: NDArray | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.orders.n_samples if self.orders is not None else self.X.shape[0]
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes."""
+        return self.orders.n_genes if self.orders is not None else self.X.shape[1]
+
+    def take(self, rows: NDArray) -> Samples:
+        """Some of the samples."""
+        return Samples(
+            None if self.X is None else self.X[rows],
+            None if self.orders is None else self.orders.take(rows),
+            None if self.dataset is None else self.dataset[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """A classifier with its grid.
+
+    ``names`` are the parameters of a setting. Without ``warm_start`` each setting is
+    fitted on its own, as the estimator does.
+    """
+
+    l1s: tuple[float, ...]
+    l2s: tuple[float, ...]
+    _: KW_ONLY
+    tol: float = 1e-5
+    max_iter: int = 10_000
+    ties: str = "average"
+    warm_start: bool = True
+    candidates: NDArray | None = field(default=None, compare=False)  # mask of genes
+
+    name: ClassVar[str]
+    names: ClassVar[tuple[str, ...]] = ("l1", "l2")
+    needs_values: ClassVar[bool] = False
+    needs_ranks: ClassVar[bool] = True
+    on_device: ClassVar[bool] = False
+    """Whether a GPU can fit it; the head is then the size of the set, or empty:
+    all genes.
+    """
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The settings to try: the whole grid."""
+        grid = product(*(getattr(self, f"{name}s") for name in self.names))
+        return [dict(zip(self.names, values, strict=True)) for values in grid]
+
+    def head(self, setting: dict, n_genes: int) -> Head:
+        """The chain in which a setting is fitted: the size of its reference set,
+        if any.
+        """
+        size = setting.get("n_reference")
+        if size is None:
+            return ()
+        return (resolve_n_reference(size, n_genes, self.candidates),)
+
+    def chains(self, n_genes: int) -> dict[Head, tuple[PenaltyPair, ...]]:
+        """What can be fitted apart, in the order in which it is fitted."""
+        penalties: dict[Head, dict[PenaltyPair, None]] = {}
+        for setting in self.settings():
+            pairs = penalties.setdefault(self.head(setting, n_genes), {})
+            pairs[setting["l1"], setting["l2"]] = None
+        return {head: tuple(penalties[head]) for head in sorted(penalties)}
+
+    @abstractmethod
+    def fit_chain(
+        self,
+        samples: Samples,
+        y: NDArray,
+        v: NDArray,
+        head: Head,
+        penalties: Sequence[PenaltyPair],
+    ) -> Fits:
+        """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are
+        weights.
+        """
+
+    def scores(self, samples: Samples, model: Solution) -> NDArray:
+        """Decision scores of a model."""
+        s = model.gamma.sum()
+        return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
+
+    @property
+    def _accuracy(self) -> dict[str, Any]:
+        return {"tol": self.tol, "max_iter": self.max_iter}
+
+    def problem(
+        self, samples: Samples, y: NDArray, v: NDArray, n_reference: int
+    ) -> Problem:
+        """The problem of a chain, without its penalties."""
+        return Problem(
+            samples.orders,
+            y,
+            v,
+            n_reference,
+            ties=self.ties,
+            candidates=self.candidates,
+        )
+
+    def _fit(
+        self,
+        penalties: Sequence[PenaltyPair],
+        fit_all: Callable[[Sequence[PenaltyPair]], Fits],
+        fit_one: Callable[[float, float], Solution],
+    ) -> Fits:
+        """All penalties by ``fit_all``, each starting from a neighbour, or without a
+        warm start one by one.
+        """
+        if self.warm_start:
+            return fit_all(penalties)
+        return {pair: fit_one(*pair) for pair in penalties}
+
+
+@dataclass(frozen=True)
+class OptirankFamily(Family):
+    """optirank: the reference set and the weights learned together."""
+
+    n_references: tuple[float, ...] = (0.2,)
+    name = "optirank"
+    on_device = True
+    names = ("n_reference", "l1", "l2")
+
+    def fit_chain(self, samples, y, v, head, penalties) -> Fits:
+        """See :class:`Family`."""
+        from optirank.solver.solve import solve_alternating, solve_grid
+
+        problem = self.problem(samples, y, v, *head)
+        return self._fit(
+            penalties,
+            lambda pairs: solve_grid(problem, pairs, **self._accuracy),
+            lambda l1, l2: solve_alternating(
+                replace(problem, l1=l1, l2=l2), **self._accuracy
+            ),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +211,7 @@ class Unit:
         """
         return [1] if self.n_classes == 2 else list(range(self.n_classes))
 
-    @property
+    @cached_property
     def learnable(self) -> list[int]:
         """Problems with samples of positive weight both in the class and in
         the rest.
@@ -70,62 +232,49 @@ class Unit:
         )
 
 
-@dataclass
 class UnitResult:
-    """Scores, genes and times of all settings of a family; a setting is named by its
-    position.
+    """Models, scores, genes and times of all settings of a family in a unit; a setting
+    is named by its position.
 
     A problem whose class the training part lacked has no models, scores minus infinity
     and needs no genes.
     """
 
-    family: Family
-    unit: Unit
-    # By problem
-    _models: dict[int, dict[Key, BinaryModel]] = field(default_factory=dict)
+    def __init__(self, family: Family, unit: Unit) -> None:
+        self.params = family.settings()
+        self._unit = unit
+        n_genes = unit.train.n_genes
+        self._keys = [
+            (*family.head(setting, n_genes), setting["l1"], setting["l2"])
+            for setting in self.params
+        ]
+        self._models: dict[tuple, Solution] = {}
 
-    @cached_property
-    def params(self) -> list[dict[str, object]]:
-        """The parameters of each setting by name."""
-        return [self.family.params(values) for values in self.family.settings()]
+    def add(self, problem: int, head: Head, fits: Fits) -> None:
+        """Keep the models of a chain."""
+        for pair, model in fits.items():
+            self._models[problem, *head, *pair] = model
 
-    @cached_property
-    def _keys(self) -> list[Key]:
-        n_genes = self.unit.train.n_genes
-        return [self.family.key(values, n_genes) for values in self.family.settings()]
-
-    def models(self, setting: int) -> list[BinaryModel]:
-        """The models of a setting for all problems that have one."""
-        return [known[self._keys[setting]] for _, known in sorted(self._models.items())]
+    def models(self, setting: int) -> dict[int, Solution]:
+        """The models of a setting, by problem."""
+        key = self._keys[setting]
+        return {k: self._models[k, *key] for k in self._unit.learnable}
 
     def decision(self, setting: int, view: str) -> NDArray:
         """Decision scores on a view, samples x problems."""
-        shape = self.unit.views[view].n_samples, len(self.unit.positives)
+        shape = self._unit.views[view].n_samples, len(self._unit.positives)
         scores = np.full(shape, -np.inf)
-        for problem, known in self._models.items():
-            scores[:, problem] = known[self._keys[setting]].scores[view]
+        for problem, model in self.models(setting).items():
+            scores[:, problem] = model.scores[view]
         return scores
 
     def genes(self, setting: int) -> NDArray:
         """Mask of the genes a setting needs, over all problems."""
-        return np.any([model.genes for model in self.models(setting)], axis=0)
+        return np.any([model.genes for model in self.models(setting).values()], axis=0)
 
     def fit_seconds(self, setting: int) -> float:
         """CPU time of a setting's fits, their shares of their chains."""
-        return sum(model.seconds for model in self.models(setting))
-
-
-def gene_counts(results: Iterable[UnitResult]) -> NDArray:
-    """Numbers of genes, settings x units."""
-    counts = [
-        [result.genes(setting).sum() for setting in range(len(result.params))]
-        for result in results
-    ]
-    return np.array(counts).T
-
-
-Task = tuple[int, int, Chain]  # unit, problem, and what is fitted of it
-TaskResult = tuple[int, int, dict[Key, BinaryModel]]  # unit, problem, models
+        return sum(model.seconds for model in self.models(setting).values())
 
 
 def search(
@@ -139,41 +288,37 @@ def search(
 
     ``progress`` gets the number of tasks done, and how many there are.
     """
-    tasks = _tasks(family, units)
+    for k, unit in enumerate(units):
+        if not unit.learnable:
+            raise ValueError(
+                f"fold {k} has one class only to train on (samples of weight 0 do not "
+                "count): use fewer folds or other weights"
+            )
+    tasks = [
+        (k, problem, *chain)
+        for k, unit in enumerate(units)
+        for chain in family.chains(unit.train.n_genes).items()
+        for problem in unit.learnable
+    ]
     results = [UnitResult(family, unit) for unit in units]
     # The limit is set here, around all threads, and again in each task for those that
     # run in other processes: threads that set and lift it on their own would lift each
     # other's.
     with one_blas_thread():
-        if any(unit.train.on_device for unit in units):
+        if any(getattr(unit.train.orders, "on_device", False) for unit in units):
             finished = _run_on_device(family, units, tasks)
         else:
             finished = _run_in_parallel(family, units, tasks, n_jobs)
-        for done, (number, problem, models) in enumerate(finished, start=1):
-            results[number]._models.setdefault(problem, {}).update(models)
+        for done, ((number, problem, head, _), fits) in enumerate(finished, start=1):
+            results[number].add(problem, head, fits)
             if progress is not None:
                 progress(done, len(tasks))
     return results
 
 
-def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
-    learnable = [unit.learnable for unit in units]
-    if [] in learnable:
-        raise ValueError(
-            f"fold {learnable.index([])} has one class only to train on (samples of "
-            "weight 0 do not count): use fewer folds or other weights"
-        )
-    return [
-        (k, problem, chain)
-        for k, unit in enumerate(units)
-        for chain in family.chains(unit.train.n_genes)
-        for problem in learnable[k]
-    ]
-
-
 def _run_in_parallel(
     family: Family, units: Sequence[Unit], tasks: Sequence[Task], n_jobs: int | None
-) -> Iterable[TaskResult]:
+) -> Iterable[tuple[Task, Fits]]:
     """The results of all tasks, as they come where the joblib backend can give
     them so.
 
@@ -189,81 +334,80 @@ def _run_in_parallel(
     return parallel(delayed(_run)(family, units[task[0]], task) for task in tasks)
 
 
-def _run(family: Family, unit: Unit, task: Task) -> TaskResult:
+def _run(family: Family, unit: Unit, task: Task) -> tuple[Task, Fits]:
     """Fit a chain, and score the views of its unit."""
-    number, problem, chain = task
+    _, problem, head, penalties = task
     with one_blas_thread():
-        models = family.fit_chain(unit.train, *unit.problem(problem), chain)
-        for model in models.values():
+        start = time.thread_time()
+        fits = family.fit_chain(unit.train, *unit.problem(problem), head, penalties)
+        seconds = (time.thread_time() - start) / len(fits)
+        for model in fits.values():
+            model.seconds = seconds
             for name, view in unit.views.items():
                 model.scores[name] = family.scores(view, model)
-    return number, problem, models
+    return task, fits
 
 
 def _run_on_device(
     family: Family, units: Sequence[Unit], tasks: Sequence[Task]
-) -> Iterator[TaskResult]:
+) -> Iterator[tuple[Task, Fits]]:
     """The results of all tasks; those over the same samples are one batch, scored unit
     by unit.
     """
     batches: dict[int, list[Task]] = {}
     for task in tasks:
-        whole = units[task[0]].train.orders.whole
-        batches.setdefault(id(whole), []).append(task)
+        batches.setdefault(id(units[task[0]].train.orders.perm), []).append(task)
     for batch in batches.values():
         fitted = zip(batch, _fit_on_device(family, units, batch), strict=True)
         for number, group in groupby(fitted, key=lambda pair: pair[0][0]):
             own = list(group)
             models = [model for _, fits in own for model in fits.values()]
             _score_on_device(family, units[number], models)
-            for (_, problem, _), fits in own:
-                yield number, problem, fits
+            yield from own
 
 
 def _fit_on_device(
     family: Family, units: Sequence[Unit], tasks: Sequence[Task]
-) -> list[dict[Key, BinaryModel]]:
+) -> list[Fits]:
     """The models of tasks over the same samples."""
-    from optirank.solver.device.solve import Options, solve_together  # needs a GPU
+    from optirank.solver.device.solve import solve_together  # needs a GPU
 
     start = time.perf_counter()
     if not family.on_device:
         raise ValueError(
             f"{family.name} cannot be fitted on a GPU: use device='cpu' for it"
         )
-    candidates = getattr(family, "candidates", None)
     problems = []
-    for number, problem, chain in tasks:
+    for number, k, head, penalties in tasks:
         unit = units[number]
-        (size,) = chain.head or (unit.train.n_genes,)
-        same = (unit.train.orders, *unit.problem(problem), size)
-        problems += [
-            Problem(*same, *pair, family.ties, candidates) for pair in chain.penalties
-        ]
-    options = Options(
-        tol=family.tol, max_iter=family.max_iter, thorough=not family.warm_start
+        (size,) = head or (unit.train.n_genes,)
+        problem = family.problem(unit.train, *unit.problem(k), size)
+        problems += [replace(problem, l1=l1, l2=l2) for l1, l2 in penalties]
+    solutions = solve_together(
+        problems,
+        tol=family.tol,
+        max_iter=family.max_iter,
+        thorough=not family.warm_start,
     )
-    solutions = solve_together(problems, options)
     seconds = (time.perf_counter() - start) / len(problems)
-    models = (BinaryModel.of(solution, seconds) for solution in solutions)
-    return [
-        {(*chain.head, *pair): next(models) for pair in chain.penalties}
-        for _, _, chain in tasks
-    ]
+    for solution in solutions:
+        solution.seconds = seconds
+    following = iter(solutions)
+    return [{pair: next(following) for pair in penalties} for *_, penalties in tasks]
 
 
-def _score_on_device(family: Family, unit: Unit, models: Sequence[BinaryModel]) -> None:
+def _score_on_device(family: Family, unit: Unit, models: Sequence[Solution]) -> None:
     """Score the views of a unit by each model; views of one order at once."""
     w = np.array([model.w for model in models])
     gamma = np.array([model.gamma for model in models])
     b = np.array([model.b for model in models])
     of_all: dict[int, NDArray] = {}
     for name, view in unit.views.items():
-        whole = view.orders.whole
-        if id(whole) not in of_all:
-            scores = whole.scores_of_many(w, gamma, family.ties)
-            of_all[id(whole)] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
-        for model, values in zip(models, of_all[id(whole)], strict=True):
+        order = id(view.orders.perm)
+        if order not in of_all:
+            scores = view.orders.whole.scores_of_many(w, gamma, family.ties)
+            of_all[order] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
+        for model, values in zip(models, of_all[order], strict=True):
             model.scores[name] = values[view.orders.rows]
 
 

@@ -1,19 +1,113 @@
-"""Scores of settings from decision scores, and the choice of one setting."""
+"""Folds of internal cross-validation, and the choice of a setting from scores in them.
+
+Folds cope with small classes and with groups.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import balanced_accuracy_score
+from numpy.typing import ArrayLike, NDArray
 
-from optirank._util.metrics import balanced_accuracy, standard_error
-from optirank.ranks.scoring import best_class, probabilities
+from optirank._util.metrics import standard_error
 from optirank.solver.constants import DEFAULTS
-from optirank.tuning.search import UnitResult
+
+N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
+
+Fold = tuple[NDArray, NDArray]  # positions of training and of validation samples
+
+
+def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
+    """Folds from an int, a splitter or ready splits.
+
+    An int makes stratified folds; a class of fewer samples than folds is in some of
+    them only. With groups no group is in both parts of a fold: each group is left out
+    once where there are no more groups than folds, else groups are shared out over the
+    folds. Folds whose training part has fewer than two classes are left out, with a
+    warning.
+    """
+    groups = None if groups is None else np.asarray(groups)
+    if groups is not None and groups.shape != y.shape:
+        raise ValueError(
+            f"groups has shape {groups.shape}, y has {y.shape}: give one per sample"
+        )
+    if isinstance(cv, bool) or (isinstance(cv, int | np.integer) and cv < 2):
+        raise ValueError(
+            f"cv={cv!r}: use at least 2 folds, a splitter or a list of splits"
+        )
+    if isinstance(cv, int | np.integer):
+        if groups is None:
+            splits = _stratified(y, int(cv))
+        else:
+            splits = _group_folds(y, int(cv), groups)
+    else:
+        from sklearn.model_selection import check_cv
+
+        splitter: Any = check_cv(cv, y, classifier=True)
+        splits = splitter.split(np.zeros((len(y), 1)), y, groups)
+    folds = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+    usable = [
+        (train, test)
+        for train, test in folds
+        if len(np.unique(y[train])) > 1 and len(test)
+    ]
+    if not usable:
+        raise ValueError(
+            "no fold has two classes to train on: use fewer folds, other groups, or "
+            "more samples"
+        )
+    if len(usable) < len(folds):
+        warnings.warn(
+            f"{len(folds) - len(usable)} of {len(folds)} folds are left out: their "
+            "training part has one class only, or nothing is left to validate on",
+            UserWarning,
+            stacklevel=3,
+        )
+    return usable
+
+
+def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
+    """Folds that keep the samples of a group together."""
+    names, group_codes = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(
+            f"groups has one value only ({groups.tolist()[0]!r}): leave it out, or "
+            "give several"
+        )
+    if len(names) <= n_folds:
+        return [
+            (np.flatnonzero(group_codes != k), np.flatnonzero(group_codes == k))
+            for k in range(len(names))
+        ]
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    # In one order, so that the order of the samples changes no fold
+    order = np.lexsort([y, group_codes])
+    splitter = StratifiedGroupKFold(n_folds)
+    splits = splitter.split(np.zeros((len(y), 1)), y[order], group_codes[order])
+    return [(np.sort(order[train]), np.sort(order[test])) for train, test in splits]
+
+
+def _stratified(y: NDArray, n_folds: int) -> list[Fold]:
+    """Stratified folds; fewer where all classes are small.
+
+    A class may have fewer samples than there are folds.
+    """
+    from sklearn.model_selection import StratifiedKFold
+
+    largest = int(np.unique(y, return_counts=True)[1].max())
+    if largest < 2:
+        raise ValueError(
+            "every class has a single sample: cross-validation needs at least two"
+        )
+    splitter = StratifiedKFold(min(n_folds, largest))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # says that a class is small
+        return [*splitter.split(np.zeros((len(y), 1)), y)]
+
 
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, with simulated platforms
@@ -21,63 +115,6 @@ TRANSFER = "transfer"  # the rule of `select_for_transfer`, with simulated platf
 MARGIN = 0.02
 _LIMITS = (("l1", 0), ("l2", 0), ("n_reference", 1))  # nothing is beyond these
 DIGITS = 12  # to which scores are equal: the order of the folds must not decide
-
-
-class FixedScores(ClassifierMixin, BaseEstimator):
-    """A classifier whose decision scores are known already, to be given to
-    any scorer.
-    """
-
-    def __init__(self, classes_: NDArray, scores: NDArray) -> None:
-        self.classes_ = classes_
-        self.scores = scores  # samples x problems
-
-    def decision_function(self, X: object) -> NDArray:
-        """The known scores."""
-        return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
-
-    def predict(self, X: object) -> NDArray:
-        """The class of the highest score."""
-        return self.classes_[best_class(self.scores)]
-
-    def predict_proba(self, X: object) -> NDArray:
-        """Probabilities from the scores."""
-        return probabilities(self.decision_function(X))
-
-
-def score_table(
-    results: Sequence[UnitResult],
-    truths: Sequence[NDArray],
-    classes: NDArray,
-    view: str,
-    scorer,
-) -> NDArray:
-    """Scores of all settings by a scorer of scikit-learn, settings x units.
-
-    Where a scorer cannot say, such as an area under a curve without one of the classes,
-    the score is nan.
-    """
-    failure = None
-    # The checks of the default scorer would take most of the time of a grid
-    default = getattr(scorer, "_score_func", None) is balanced_accuracy_score
-    plain = default and not getattr(scorer, "_kwargs", None)
-    table = np.empty((len(results[0].params), len(results)))
-    for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
-        for i in range(len(table)):
-            model = FixedScores(classes, result.decision(i, view))
-            if plain:
-                table[i, k] = balanced_accuracy(truth, model.predict(None))
-                continue
-            with warnings.catch_warnings():  # a validation part may lack a class
-                warnings.simplefilter("ignore", UserWarning)
-                try:
-                    table[i, k] = scorer(model, np.zeros((len(truth), 1)), truth)
-                except ValueError as error:
-                    table[i, k] = np.nan
-                    failure = error
-    if failure is not None and not np.isfinite(table).any():
-        raise failure
-    return table
 
 
 def scored_folds(scores: NDArray) -> NDArray:

@@ -21,7 +21,7 @@ import numpy as np
 
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
-from optirank._util.scales import STANDARDISED
+from optirank._util.matrices import STANDARDISED
 from optirank.io.homologs import ensembl_symbols, homolog_table
 from optirank.io.tables import SUFFIXES
 from optirank.model import Model
@@ -43,7 +43,7 @@ from optirank.panel.further import (
     FEWEST_SAMPLES,
     MOST_SAMPLES,
 )
-from optirank.workflow import trust
+from optirank.workflow import query as trust
 from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
 from optirank.workflow.withholding import (

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank._util.matrices import per_ten_thousand, value_scale
 from optirank._util.names import some
-from optirank._util.scales import per_ten_thousand, value_scale
-from optirank._util.workers import one_blas_thread, worker_count
+from optirank._util.work import one_blas_thread, worker_count
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
 from optirank.panel.drills import HeldOutSamples
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.model import Model
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared

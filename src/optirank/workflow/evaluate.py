@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from optirank._util.matrices import PerSample
 from optirank._util.metrics import wilson
-from optirank._util.names import look_alike, some
+from optirank._util.names import look_alike, percent, some
 from optirank.io.data import (
     DataError,
     annotations_of,
+    block_rows,
     check_column,
+    gene_names,
     source_of,
     text_column,
 )
-from optirank.model.tree import NO_LABEL
+from optirank.io.passes import run_pass
+from optirank.model.tree import NO_LABEL, Tree
 from optirank.workflow import Result
-from optirank.workflow.checks import matching_fingerprints
-from optirank.workflow.levels import judged_at, level_confusions, level_outcomes
+from optirank.workflow.labels import level_names
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
     Performance,
@@ -29,16 +32,20 @@ from optirank.workflow.performance import (
     performance,
 )
 from optirank.workflow.predict import label_profiles
-from optirank.workflow.withholding import operating_point, target_error
+from optirank.workflow.query import fingerprints
+from optirank.workflow.withholding import share_in_words, target_error
 
 if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Progress
+    from optirank._util.matrices import Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Model
     from optirank.workflow.labels import Labels
+
+
+_TOGETHER = 8  # blocks of a task, where there are tasks
 
 
 @dataclass(frozen=True, repr=False)
@@ -134,22 +141,27 @@ def evaluate_profiles(
             f"{_joining(sorted(set(truth[has_label])), list(names))}"
         )
     judged = _judged(labels, truth, known, prevalence)
-    levels, confusions = _by_level(labels, truth, known)
-    unknown = _unknown(truth, has_label & ~known, labels)
+    levels, confusions = None, {}
+    if model.tree is not None:
+        places = model.tree.positions(truth[known])
+        given = np.where(labels.withheld, NO_LABEL, labels.codes)[known]
+        levels = level_outcomes(model.tree, places, given).reset_index()
+        confusions = level_confusions(model.tree, places, given)
+    foreign = has_label & ~known
+    unknown = pd.Series(truth[foreign]).value_counts().sort_index().to_dict()
+    if unknown:
+        labels.notes.append(
+            f"{sum(unknown.values())} samples are of classes that the model does not "
+            f"have and are in no table; {labels.withheld[foreign].mean():.0%} of their "
+            f"labels are withheld: {some(unknown)}"
+        )
     labels.notes.extend(_not_counted(judged, unknown))
     if not has_label.all():
         labels.notes.append(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
-    point = operating_point(model, options.sensitivity)
-    if point is not None:
-        labels.notes.append(point.found(judged))
-    _compare_with_training(adata, model, labels, cluster)
-    n_right, n_given = judged.n_right, judged.n_given
-    if levels is not None:  # a label above the truth is right
-        n_right = int(levels[["right", "coarse"]].to_numpy().sum())
-        n_given = n_right + int(levels["wrong"].sum())
-    _compare_with_target(n_right, n_given, options, model, labels)
+    _compare_with_asked(labels, options, judged, levels)
+    _compare_with_training(adata, labels, cluster)
     samples = pd.DataFrame(
         {
             "sample": labels.names[known],
@@ -208,19 +220,6 @@ def _judged(
     return performance(true, given, probabilities, classes, withheld, prevalence)
 
 
-def _by_level(
-    labels: Labels, truth: NDArray[np.object_], known: NDArray[np.bool_]
-) -> tuple[pd.DataFrame | None, dict[str, pd.DataFrame]]:
-    """What became of the samples by the level of their label, and the confusions."""
-    tree = labels.model.tree
-    if tree is None:
-        return None, {}
-    true = tree.positions(truth[known])
-    given = np.where(labels.withheld, NO_LABEL, labels.codes)[known]
-    outcomes = level_outcomes(tree, true, given).reset_index()
-    return outcomes, level_confusions(tree, true, given)
-
-
 def _mapped(
     column: pd.Series,
     mapping: Mapping[str, str] | None,
@@ -247,27 +246,12 @@ def _mapped(
     return np.array([mapping.get(name, name) for name in truth], dtype=object)
 
 
-def _unknown(
-    truth: NDArray[np.object_], foreign: NDArray[np.bool_], labels: Labels
-) -> dict[str, int]:
-    """Samples of each class that the model does not have."""
-    names, numbers = np.unique(truth[foreign].astype(str), return_counts=True)
-    unknown = dict(zip(names.tolist(), numbers.tolist(), strict=True))
-    if unknown:
-        labels.notes.append(
-            f"{sum(unknown.values())} samples are of classes that the model does not "
-            f"have and are in no table; {labels.withheld[foreign].mean():.0%} of their "
-            f"labels are withheld: {some(unknown)}"
-        )
-    return unknown
-
-
 def _not_counted(judged: Performance, unknown: Mapping[str, int]) -> list[str]:
     """Classes of the model without a sample, and names here that look like theirs."""
     if not judged.counted:
         return []
     of_truth = judged.confusion.sum(axis=1)
-    absent = [name for name in judged.classes if not of_truth[name]]
+    absent = [str(name) for name, n_samples in of_truth.items() if not n_samples]
     note = f"the accuracy is over {judged.counted}"
     if absent:
         note += f"; no sample is of {some(absent)}"
@@ -278,8 +262,7 @@ def _not_counted(judged: Performance, unknown: Mapping[str, int]) -> list[str]:
 
 def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
     """How to give classes the model's names, with those that look alike."""
-    alike = {name: look_alike(name, ours) for name in theirs}
-    pairs = {name: other for name, other in alike.items() if other}
+    pairs = {name: other for name in theirs if (other := look_alike(name, ours))}
     if not pairs:
         return "mapping={'theirs': 'ours'} gives classes the model's names"
     return (
@@ -288,34 +271,153 @@ def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
 
 
 def _compare_with_training(
-    adata: AnnData, model: Model, labels: Labels, cluster: Cluster | None
+    adata: AnnData, labels: Labels, cluster: Cluster | None
 ) -> None:
-    """Say where samples of the training are among those that judge the model."""
-    n_same = matching_fingerprints(adata, model, cluster)
+    """Say where samples of the training are among those that judge the model.
+
+    Nothing is known where these lack genes of the panel.
+    """
+    wanted = set(labels.model.card.fingerprints)
+    names = gene_names(adata)
+    if not wanted or not set(names).issuperset(labels.model.genes):
+        return
+    of_samples = PerSample(adata.n_obs, fingerprints)
+    run_pass(
+        adata,
+        [of_samples],
+        labels.model.genes,
+        size=block_rows(len(names)),
+        together=_TOGETHER,
+        cluster=cluster,
+    )
+    n_same = len(wanted.intersection(of_samples.result().tolist()))
     if n_same:
-        n_known = len(model.card.fingerprints)
         labels.warnings.append(
-            f"{n_same} of {n_known} training samples that were looked for are among "
-            "these samples: this is no test on independent data"
+            f"{n_same} of {len(wanted)} training samples that were looked for are "
+            "among these samples: this is no test on independent data"
         )
 
 
-def _compare_with_target(
-    n_right: int,
-    n_given: int,
-    options: PredictOptions,
-    model: Model,
+def _compare_with_asked(
     labels: Labels,
+    options: PredictOptions,
+    judged: Performance,
+    levels: pd.DataFrame | None,
 ) -> None:
-    """Say where more labels are wrong than was asked for."""
-    target = target_error(model, options)
+    """Say what became of a sensitivity, and where more labels are wrong than was asked
+    for; a label above the truth is right.
+    """
+    if options.sensitivity:
+        ((name, asked),) = options.sensitivity.items()
+        rates = judged.per_class.loc[name]
+        sensitivity, specificity = (
+            share_in_words(rates[rate], rates[f"{rate}_low"], rates[f"{rate}_high"])
+            for rate in ("sensitivity", "specificity")
+        )
+        labels.notes.append(
+            f"for {name} a sensitivity of {percent(asked)} was asked for; on these "
+            f"samples it is {sensitivity}, the specificity {specificity}"
+        )
+    target = target_error(labels.model, options)
+    n_given = judged.n_given
+    n_wrong = n_given - judged.n_right
+    if levels is not None:
+        n_wrong = int(levels["wrong"].sum())
+        n_given = n_wrong + int(levels[["right", "coarse"]].to_numpy().sum())
     if target is None or not n_given:
         return
-    error = 1.0 - n_right / n_given
-    low, high = wilson(error, n_given)
+    error = n_wrong / n_given
     if error > target:
+        low, high = wilson(error, n_given)
         labels.warnings.append(
             f"asked for an error of {target:.1%}, found {error:.1%} (95 % interval "
             f"{float(low):.1%} to {float(high):.1%}) of the {n_given} labels "
             "given"
         )
+
+
+COARSER = "coarser"  # a label above the level of a table
+WITHHELD = "withheld"
+
+
+def level_outcomes(
+    tree: Tree, truth: NDArray[np.intp], given: NDArray[np.intp]
+) -> pd.DataFrame:
+    """What became of the samples, by the level of the label that they got.
+
+    One line per level, the last for labels that are withheld: ``n_samples``, ``share``
+    of all, and how many are ``right``, ``coarse`` (right, but above the truth) and
+    ``wrong``. ``truth`` and ``given`` are positions of labels.
+    """
+    depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
+    is_given = given != NO_LABEL
+    known = np.where(is_given, given, truth)
+    is_above = (tree.paths[truth] == known[:, None]).any(axis=1)
+    right = (tree.paths[known] == truth[:, None]).any(axis=1)
+    outcomes = {
+        "right": right,
+        "coarse": is_above & ~right,
+        "wrong": ~right & ~is_above,
+    }
+    level = np.where(is_given, depths[known], tree.depth)
+    names = [*level_names(tree), WITHHELD]
+    counts = np.bincount(level, minlength=len(names))
+    columns = {"n_samples": counts, "share": counts / max(1, len(given))}
+    for name, is_so in outcomes.items():
+        columns[name] = np.bincount(level[is_given & is_so], minlength=len(names))
+    return pd.DataFrame(columns, index=pd.Index(names, name="level"))
+
+
+def level_confusions(
+    tree: Tree, truth: NDArray[np.intp], given: NDArray[np.intp]
+) -> dict[str, pd.DataFrame]:
+    """The confusion of each level: true labels (rows) and labels given (columns).
+
+    Both are read at that level. The last columns are labels above it, and labels that
+    are withheld. Samples whose truth is known above the level alone are left out.
+    """
+    tables = {}
+    for level, name in enumerate(level_names(tree)):
+        reaches = tree.reaches[:, level]
+        known = reaches[truth]
+        at_level = np.unique(tree.paths[reaches, level])
+        columns = [*(tree.labels[label] for label in at_level), COARSER, WITHHELD]
+        n_labels = len(at_level)
+        row = np.searchsorted(at_level, tree.paths[truth[known], level])
+        got = given[known]
+        column = np.searchsorted(at_level, tree.paths[got, level])
+        column = np.where(reaches[got], column, n_labels)
+        column = np.where(got == NO_LABEL, n_labels + 1, column)
+        shape = (n_labels, len(columns))
+        counts = np.bincount(row * shape[1] + column, minlength=shape[0] * shape[1])
+        tables[name] = pd.DataFrame(
+            counts.reshape(shape),
+            index=pd.Index(columns[:n_labels], name="true class"),
+            columns=pd.Index(columns),
+        )
+    return tables
+
+
+def judged_at(
+    tree: Tree, truth: NDArray[np.intp]
+) -> tuple[list[str], NDArray[np.intp]]:
+    """The labels at which samples are compared class by class, and where each label of
+    the tree belongs among them; ``NO_LABEL`` above.
+
+    They are the leaves; where no truth is one, the coarsest labels that are, and the
+    leaves beside them.
+    """
+    found = {tree.labels[place] for place in np.unique(truth)}
+    stops = set(tree.leaves)
+    if not stops & found:
+        stops |= found
+    place = np.full(len(tree.labels), NO_LABEL)
+    labels: list[str] = []
+    for label in tree.labels:
+        parent = tree.parents[label]
+        above = place[tree.place[parent]] if parent else NO_LABEL
+        if above == NO_LABEL and label in stops:
+            labels.append(label)
+            above = len(labels) - 1
+        place[tree.place[label]] = above
+    return labels, place

@@ -18,16 +18,16 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import counted, some
+from optirank.model.tree import NO_LABEL, Tree
 from optirank.ontology import ID_COLUMN, term_ids
 from optirank.workflow import Result
-from optirank.workflow.levels import level_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.model import Model
-    from optirank.workflow.explain import Explanation
-    from optirank.workflow.trust import Trust
+    from optirank.workflow.predict import Explanation
+    from optirank.workflow.query import Trust
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
@@ -197,7 +197,10 @@ class Labels(Result):
         return pd.DataFrame(columns | self.further(rows))
 
     def further(self, rows: slice = slice(None)) -> dict[str, Any]:
-        """Columns after the probabilities; what is added here is in every format."""
+        """Columns after the probabilities; what is added here is in every format.
+
+        That of a level of the tree has the word for no label where the label is above.
+        """
         columns: dict[str, Any] = {"withheld_because": self.reasons[rows]}
         codes = self.codes[rows]
         tree, terms = self.model.tree, self.model.terms
@@ -207,7 +210,12 @@ class Labels(Result):
             columns["leaf"] = self.classes[self.chosen[rows]]
             columns["leaf_confidence"] = self.leaf_confidence[rows]
             if self.record["options"].get("levels"):
-                columns |= level_columns(tree, codes, self.words)
+                known = codes < len(tree.labels)
+                own = np.where(known, codes, 0)
+                for level, name in enumerate(level_names(tree)):
+                    reaches = known & tree.reaches[own, level]
+                    at_level = np.where(reaches, tree.paths[own, level], -1)
+                    columns[_LEVEL + name.removeprefix("level ")] = self.words[at_level]
         if terms is not None:
             ids = [*term_ids(self.words, terms.ids)]
             columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
@@ -349,3 +357,38 @@ def majority(
     table = pd.DataFrame({"n_samples": sizes, "label": label, "share": share})
     table = table.sort_values("n_samples", ascending=False, kind="stable")
     return table.rename_axis("cluster").reset_index()
+
+
+def level_names(tree: Tree) -> list[str]:
+    """The names of the levels: those of the columns, else level 1, 2, ..."""
+    numbered = [f"level {depth}" for depth in range(1, tree.depth + 1)]
+    return [*tree.levels, *numbered[len(tree.levels) :]][: tree.depth]
+
+
+def tree_table(
+    tree: Tree, given: NDArray[np.intp], confidence: NDArray[np.float64]
+) -> pd.DataFrame:
+    """One line per label, each before those below it.
+
+    ``depth`` from 0, ``n_samples`` with this label or one below it, ``n_own`` with this
+    one itself, ``share`` of all samples, ``confidence`` (mean over ``n_samples``, of
+    the labels as they are given). ``given`` are positions of labels.
+    """
+    labelled = given != NO_LABEL
+    path = tree.paths[given[labelled]]
+    # A path that ends early repeats its label, which counts once
+    is_new = np.diff(path, axis=1, prepend=NO_LABEL) != 0
+    sure = np.broadcast_to(confidence[labelled][:, None], path.shape)
+    n_labels = len(tree.labels)
+    counts = np.bincount(path[is_new], minlength=n_labels)
+    total = np.bincount(path[is_new], sure[is_new], minlength=n_labels)
+    return pd.DataFrame(
+        {
+            "depth": [len(tree.path(label)) - 1 for label in tree.labels],
+            "n_samples": counts,
+            "n_own": np.bincount(given[labelled], minlength=n_labels),
+            "share": counts / max(1, len(given)),
+            "confidence": total / np.where(counts, counts, np.nan),
+        },
+        index=pd.Index(tree.labels, name="label"),
+    )

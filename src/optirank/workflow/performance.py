@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from optirank._util.metrics import (
-    balanced,
-    in_percent,
-    percent,
-    predictive_value,
-    wilson,
-)
+from optirank._util.metrics import balanced, predictive_value, wilson
+from optirank._util.names import in_percent, percent
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

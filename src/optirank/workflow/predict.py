@@ -13,32 +13,33 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import optirank
+from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank._util.scales import STANDARDISED
 from optirank.io.data import (
     DataError,
+    about,
     annotations_of,
     block_rows,
     gene_names,
     notes_of,
     other_names,
-    raw_genes,
     source_of,
     text_column,
 )
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
-from optirank.io.passes import run_pass
+from optirank.io.passes import blocks, run_pass
 from optirank.model import MissingGenesError, Model, Predictor
+from optirank.model.explanation import deciding_pairs, explain
 from optirank.model.file import model_digest
 from optirank.model.likeness import INVERTED, value_notes
-from optirank.ranks.scoring import best_class
-from optirank.workflow.explain import explain_row
+from optirank.ranks.scoring import best_class, by_class
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Query
@@ -48,8 +49,9 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator, Progress
+    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
+    from optirank.model import Predictor
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
 ADAPT_MAY_HELP = "learning from the query may help on another platform: adapt=True"
@@ -114,10 +116,7 @@ def label_profiles(
         explained = 0
     if explained is None:
         return labels
-    because = str(labels.reasons[explained])
-    probabilities = labels.probabilities[explained]
-    explanation = explain_row(adata, query.predictor, explained, probabilities, because)
-    return replace(labels, explanation=explanation)
+    return replace(labels, explanation=_explained(query, labels, explained))
 
 
 def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> Labels:
@@ -142,10 +141,15 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
             notes.append(NOT_LEARNED)
         elif query.trust.adapt_helps:
             notes.append(ADAPT_MAY_HELP)
-    point = operating_point(model, options.sensitivity)
-    if point is not None:
-        chosen = point.chosen(probabilities)
-        notes.append(point.note(len(predictor.match.missing)))
+    if options.sensitivity:
+        code, found_from, note = operating_point(model, options.sensitivity)
+        chosen = np.where(probabilities[:, code] >= found_from, code, 1 - code)
+        notes.append(note)
+        if predictor.match.missing:
+            notes[-1] += (
+                f"; {len(predictor.match.missing)} genes of the panel are missing "
+                "here, and both may be others without them"
+            )
     confidence = probabilities[np.arange(len(chosen)), chosen]
     leaf_confidence = None
     if model.tree is None:
@@ -153,7 +157,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         codes = chosen.copy()
     else:
         leaves = model.tree.positions(model.classes.astype(str))
-        fixed = None if point is None else leaves[chosen]
+        fixed = leaves[chosen] if options.sensitivity else None
         way = model.tree.descend(probabilities, model.classes, fixed)
         withholding = withhold(query, way.confidence, options)
         codes, confidence = way.label(withholding.threshold or 0.0)
@@ -235,7 +239,8 @@ def _query_notes(query: Query) -> list[str]:
     """What the reader changed, which genes are missing, and what the values are."""
     predictor = query.predictor
     notes = [*notes_of(query.adata), *predictor.notes()]
-    in_raw = set(predictor.match.missing).intersection(raw_genes(query.adata))
+    raw_genes = about(query.adata).get("raw_genes", ())
+    in_raw = set(predictor.match.missing).intersection(raw_genes)
     if in_raw:
         notes.append(
             f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"
@@ -246,7 +251,7 @@ def _query_notes(query: Query) -> list[str]:
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
-        if raw_genes(query.adata):
+        if raw_genes:
             notes.append("raw may have the values before: use_raw=True reads it")
     return notes
 
@@ -321,3 +326,82 @@ def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
     if model.terms is not None:
         record["cell_ontology"] = model.terms.version
     return record
+
+
+class Explanation(NamedTuple):
+    """Why a sample got its label.
+
+    Attributes
+    ----------
+    sample, label, confidence : the sample, its label, and how probable that is.
+    withheld_because : why the label is withheld; "" where it is given.
+    scores : class, score and probability, the most probable first.
+    table : what each gene contributes to each class, see `optirank.Model.explain`.
+    pairs : of each class, the pairs of genes whose votes count most; empty for the
+        paper's classifiers.
+    """
+
+    sample: str
+    label: Any
+    withheld_because: str
+    confidence: float
+    scores: pd.DataFrame
+    table: pd.DataFrame
+    pairs: dict[str, pd.DataFrame]
+
+    def __repr__(self) -> str:
+        withheld = f", withheld ({self.withheld_because})" * bool(self.withheld_because)
+        return (
+            f"Explanation of {self.sample}: {self.label}, confidence "
+            f"{self.confidence:.3f}{withheld}; scores, table and pairs say why"
+        )
+
+    def of_class(self, label: str | None = None) -> tuple[str, pd.DataFrame]:
+        """The class explained, and the contributions to its score.
+
+        ``label`` None is the label given. A model of two classes has one score:
+        contributions are turned so that a positive one speaks for the class explained.
+        """
+        asked = str(self.label if label is None else label)
+        classes = [str(name) for name in self.scores["class"]]
+        if asked not in classes:
+            raise ValueError(
+                f"the model has no class {asked!r}: its classes are {some(classes, 20)}"
+            )
+        names = self.table["class"].astype(str)
+        if asked in set(names):
+            return asked, self.table.loc[names == asked]
+        turned = self.table.copy()  # two classes: the score of the other one, turned
+        for column in ("weight", "contribution"):
+            turned[column] = -turned[column]
+        return asked, turned.assign(**{"class": asked})
+
+
+def _explained(query: Query, labels: Labels, row: int) -> Explanation:
+    """Why a sample, by its position, got its label: its most probable class, also where
+    learning from the query changed the probabilities.
+    """
+    model = labels.model
+    used = [str(gene) for gene in gene_names(query.adata)[query.predictor.columns]]
+    sample = next(blocks(query.adata, used, 1, np.array([row])))
+    probabilities = labels.probabilities[row]
+    ranking = pd.DataFrame(
+        {
+            "class": model.classes,
+            "score": by_class(query.predictor.narrowed().scores(sample))[0],
+            "probability": probabilities,
+        }
+    ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+    pairs = {}
+    for label in model.classes if model.votes else ():
+        pairs[str(label)] = deciding_pairs(model, sample, label, used)
+    chosen = int(probabilities.argmax())
+    return Explanation(
+        sample=str(query.adata.obs_names[row]),
+        label=model.classes.tolist()[chosen],
+        withheld_because=str(labels.reasons[row]),
+        confidence=float(probabilities[chosen]),
+        scores=ranking,
+        table=explain(model, sample, used),
+        pairs=pairs,
+    )

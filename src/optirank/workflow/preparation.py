@@ -9,14 +9,13 @@ import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
+from optirank._util.matrices import GeneMoments, PerSample
 from optirank._util.names import counted, some
-from optirank._util.passes import PerSample
-from optirank._util.scales import GeneMoments
-from optirank.io.blocks import unique_genes
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -28,11 +27,11 @@ from optirank.io.data import (
     text_column,
 )
 from optirank.io.homologs import in_names_of
-from optirank.io.passes import run_pass
+from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
-from optirank.tuning.folds import N_FOLDS, make_folds
-from optirank.workflow.checks import are_empty, checksums, whole_checksum
+from optirank.tuning.selection import N_FOLDS, make_folds
 from optirank.workflow.gene_lists import included_genes, usable_genes
+from optirank.workflow.query import checksums, whole_checksum
 from optirank.workflow.sources import labelled_samples
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator
+    from optirank._util.matrices import Accumulator
     from optirank.io.cluster import Cluster
     from optirank.workflow.options import TrainingOptions
 
@@ -176,9 +175,8 @@ class Prepared:
             except ValueError:
                 folds = []
         self.notes += [str(warning.message) for warning in caught]
-        learned = [np.isin(codes[test], codes[train]) for train, test in folds]
-        pairs = [*zip(folds, learned, strict=True)]
-        usable = [fold for fold, known in pairs if known.any()]
+        learned = [(test, np.isin(codes[test], codes[train])) for train, test in folds]
+        usable = [test for test, known in learned if known.any()]
         if not usable:
             error = DataError(
                 f"{source}: no class is in two sources of column {batch!r}, so "
@@ -189,7 +187,7 @@ class Prepared:
                 error.add_note(note)
             raise error
         lost = np.unique(
-            np.concatenate([codes[test][~known] for (_, test), known in pairs])
+            np.concatenate([codes[test][~known] for test, known in learned])
         )
         if len(lost):
             self.notes.append(
@@ -197,7 +195,7 @@ class Prepared:
                 f"samples there are not counted: {some(self.classes[lost])}"
             )
         fold_of = np.full(len(codes), -1)
-        for k, (_, test) in enumerate(usable):
+        for k, test in enumerate(usable):
             fold_of[test] = k
         return fold_of
 
@@ -206,10 +204,9 @@ class Prepared:
 
         Gives the positions, among ``rows``, of samples without values to rank.
         """
-        n_samples = len(self.rows)
-        refusing = functools.partial(are_empty, source=source_of(self.data))
-        empty = PerSample(n_samples, refusing)
-        values = PerSample(n_samples, checksums)
+        refusing = functools.partial(_are_empty, source=source_of(self.data))
+        empty = PerSample(len(self.rows), refusing)
+        values = PerSample(len(self.rows), checksums)
         moments = GeneMoments()
         has_sources = self.sources is not None
         looking = DrawnSamples(
@@ -224,7 +221,16 @@ class Prepared:
         self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()
         self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
-        self.notes += repeated_notes(n_repeated, has_sources=has_sources)
+        if n_repeated:
+            what = "equal samples are in one fold"
+            if has_sources:
+                what = (
+                    "where they are in several sources, held-out figures are too high"
+                )
+            self.notes.append(
+                f"{n_repeated} samples have the same order of genes as another sample, "
+                f"and are probably copies: {what}"
+            )
         return np.flatnonzero(empty.result())
 
     @property
@@ -286,11 +292,14 @@ def _usable_samples(
     """
     if not len(labels):
         raise DataError(f"{source} holds no samples")
-    reasons = {f"no label in {options.columns[-1]!r}": _is_missing(labels)}
+    asked = {f"no label in {options.columns[-1]!r}": labels}
     if sources is not None:
-        reasons[f"no source in {options.batch!r}"] = _is_missing(sources)
-    is_empty = np.isin(np.arange(len(labels)), empty)
-    reasons["every gene has the same value"] = is_empty
+        asked[f"no source in {options.batch!r}"] = sources
+    reasons = {
+        reason: np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
+        for reason, values in asked.items()
+    }
+    reasons["every gene has the same value"] = np.isin(np.arange(len(labels)), empty)
     kept = ~np.any([*reasons.values()], axis=0)
     names = labels.to_numpy(dtype=object).astype(str)
     classes, counts = np.unique(names[kept], return_counts=True)
@@ -314,10 +323,6 @@ def _usable_samples(
         )
     notes += left_out
     return np.flatnonzero(left)
-
-
-def _is_missing(values: pd.Series) -> NDArray:
-    return np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
 
 
 def label_notes(labels: Iterable[object]) -> list[str]:
@@ -371,16 +376,21 @@ def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
     return []
 
 
-def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
-    """Say that samples are equal to others, and what folds make of them."""
-    if not n_repeated:
-        return []
-    what = (
-        "where they are in several sources, held-out figures are too high"
-        if has_sources
-        else "equal samples are in one fold"
-    )
-    return [
-        f"{n_repeated} samples have the same order of genes as another sample, and "
-        f"are probably copies: {what}"
-    ]
+def _are_empty(block: Any, source: str) -> NDArray[np.bool_]:
+    """Which samples of a block have the same value in every gene.
+
+    Values that are missing, infinite or no numbers are refused.
+    """
+    values = block.data if sparse.issparse(block) else block
+    if values.dtype.kind not in "buif":
+        raise DataError(f"{source}: the matrix holds {values.dtype}, not numbers")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        n_missing = int((~np.isfinite(values)).sum())
+        what = counted(n_missing, "value is", "values are")
+        raise DataError(
+            f"{source}: {what} missing or infinite (NaN, inf): fill in what is "
+            "missing, or leave these genes or samples out"
+        )
+    if sparse.issparse(block):
+        return np.diff(block.indptr) == 0
+    return block.min(axis=1) == block.max(axis=1)

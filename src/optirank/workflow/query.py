@@ -1,71 +1,71 @@
-"""One pass over the samples of a query, with the panel's genes and those that check it.
+"""One pass over the samples of a query, and whether its labels can be right as a whole.
 
 Scores and what else there is to know of the samples are accumulators; `Query` has their
-results. Further genes (`optirank.model.likeness`) check the labels and have no part in
-them.
+results. Whether labels can be right is told without any truth, by three things.
+*Agreement*: do the samples that got one label differ from those that got another, in
+genes outside the panel, as in the training data? *Likeness*: do samples look like the
+class that they were given, as much as held-out samples of the training did? And how
+much of the *panel* is missing: labels that rest on less than half of it, and that
+nothing else checks, are not trusted. The rule was chosen on the sets of eight tissues
+and judged on seventy others (``benchmarks/study_agreement.py``); figures in words are
+of these.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import hashlib
+from bisect import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from optirank._util.arrays import as_dense
-from optirank._util.passes import PerSample
-from optirank._util.scales import GeneMoments
+from optirank._util.matrices import GeneMoments, PerSample, as_dense
+from optirank._util.names import counted, some
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
 from optirank.model.likeness import ValueCounter, ValueShares, looks_inverted
 from optirank.panel.further import (
     FEWEST_GENES,
+    FEWEST_SAMPLES,
     LabelMeans,
     RanksByLabel,
     agreement_of,
     every_so_many,
 )
-from optirank.ranks.scoring import best_class
-from optirank.workflow.checks import checksums, whole_checksum
-from optirank.workflow.trust import Trust
+from optirank.ranks.scoring import best_class, panel_ranks
 
 if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.passes import Accumulator, Progress
+    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
     from optirank.model import Predictor
+    from optirank.panel.further import Agreement
 
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
 _MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
 
 
-class _Likeness:
-    """Accumulates the likeness of every so many-th sample to the training data."""
+class _EverySoMany(PerSample):
+    """Gathers what a function gives for every so many-th sample, the first among
+    them.
+    """
 
-    def __init__(self, predictor: Predictor, every: int) -> None:
-        self._predictor = predictor
+    def __init__(self, n_samples: int, of_block: Any, every: int) -> None:
+        super().__init__(-(-n_samples // every), of_block)
         self._every = every
-        self._parts: list[NDArray] = []
 
     def add(self, block: NDArray, rows: slice) -> None:
-        """Compare the samples of a block whose turn it is."""
-        first = -rows.start % self._every
-        chosen = block[first :: self._every]
+        """Keep the entries of the samples whose turn it is."""
+        chosen = block[-rows.start % self._every :: self._every]
         if len(chosen):
-            labels = best_class(self._predictor.scores(chosen))
-            likeness = self._predictor.likeness(chosen, labels)
-            self._parts = [*self._parts, likeness]
-
-    def merge(self, other: _Likeness) -> None:
-        """Take that of the samples that follow."""
-        self._parts = self._parts + other._parts
-
-    def result(self) -> NDArray:
-        """The likeness of the samples that were compared, in order."""
-        return np.concatenate([np.zeros(0), *self._parts])
+            super().add(chosen, slice(-(-rows.start // self._every), None))
 
 
 class Query:
@@ -78,7 +78,8 @@ class Query:
     scores : of all samples.
     values : shares of zeros and negative values.
     genes_apart : of each sample, the genes of the panel outside its largest tie.
-    likeness : of the samples at ``looked_at``.
+    likeness : of every so many-th sample.
+    labels_looked_at : the labels, as positions, of the samples whose likeness is known.
     standardised : whether the values were standardised per gene.
     trust : what checks the labels as a whole.
     alarms : what says that the labels may be wrong as a whole.
@@ -95,11 +96,13 @@ class Query:
         progress: Progress | None = None,
         cluster: Cluster | None = None,
     ) -> None:
-        n_samples = adata.n_obs
         self.adata = adata
         self.predictor = predictor
-        every = 1 if all_likeness else every_so_many(n_samples)
-        self.looked_at = np.arange(0, n_samples, every)
+        n_samples = adata.n_obs
+        model = predictor.model
+        n_classes = len(model.classes)
+        few = every_so_many(n_samples)
+        every = 1 if all_likeness else few
         # All that there is to know of the samples: a further accumulator goes here
         narrowed = predictor.narrowed()
         looks: dict[str, Accumulator] = {
@@ -109,10 +112,15 @@ class Query:
             "values": ValueCounter(),
             "moments": GeneMoments(),
         }
-        panel = predictor.panel
-        likeness = predictor.likeness_score if all_likeness else panel.likeness
-        if likeness is not None:
-            looks["likeness"] = _Likeness(narrowed, every)
+        known = predictor.likeness_score if all_likeness else predictor.panel.likeness
+        if known is not None:
+            looks["likeness"] = _EverySoMany(
+                n_samples,
+                lambda block: narrowed.likeness(
+                    block, best_class(narrowed.scores(block))
+                ),
+                every,
+            )
         columns, means = _further(adata, predictor)
         read = predictor.columns
         dense: list[int] = []
@@ -123,9 +131,9 @@ class Query:
             labelling = replace(predictor, columns=places, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
                 lambda block, _: best_class(labelling.scores(block)),
-                len(predictor.model.classes),
+                n_classes,
                 np.searchsorted(read, columns),
-                every_so_many(n_samples),
+                few,
             )
         size = min(_BLOCK_SAMPLES, block_rows(len(read)))
         n_tasks = -(-n_samples // size) // _FEWEST_TASKS
@@ -144,37 +152,26 @@ class Query:
         self.scores: NDArray = found["scores"]
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
+        self.labels_looked_at: NDArray = best_class(self.scores[::every])
         self.values: ValueShares = found["values"]
         self.standardised: bool = found["moments"]
-        n_classes = len(predictor.model.classes)
         none = LabelMeans(np.zeros(n_classes), np.zeros((n_classes, 0)))
         ranks: LabelMeans = found.get("ranks", none)
-        self.trust = self._trust(means, ranks)
-        self.alarms = [*predictor.alarms(), *self.trust.alarms()]
-        self.inverted = _is_inverted(means, ranks)
-        samples = np.array(adata.obs_names)
-        self.checksum = whole_checksum(
-            found["checksums"], predictor.match.genes, samples
+        self.trust = Trust(
+            classes=model.classes.tolist(),
+            n_samples=n_samples,
+            compared=model.further and agreement_of(means, ranks),
+            likeness=known and known.relative(self.likeness, self.labels_looked_at),
+            missing=1.0 - float(predictor.match.present.mean()),
         )
-
-    @property
-    def labels_looked_at(self) -> NDArray[np.intp]:
-        """The labels, as positions, of the samples whose likeness is known."""
-        return best_class(self.scores[self.looked_at])
-
-    def _trust(self, means: NDArray, ranks: LabelMeans) -> Trust:
-        """What the labels are checked by, of the mean ranks of further genes."""
-        model = self.predictor.model
-        n_samples = self.adata.n_obs
-        compared = None
-        if model.further is not None:
-            compared = agreement_of(means, ranks)
-        known = self.predictor.panel.likeness
-        relative = None
-        if known is not None:
-            relative = known.relative(self.likeness, self.labels_looked_at)
-        missing = 1.0 - float(self.predictor.match.present.mean())
-        return Trust(model.classes.tolist(), n_samples, compared, relative, missing)
+        self.alarms = [*predictor.alarms(), *self.trust.alarms()]
+        self.inverted = False
+        if means.shape[1] >= FEWEST_GENES:
+            shares = ranks.counts / max(1.0, ranks.counts.sum())
+            self.inverted = looks_inverted(shares @ ranks.means, means)
+        self.checksum = whole_checksum(
+            found["checksums"], predictor.match.genes, np.array(adata.obs_names)
+        )
 
 
 def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:
@@ -186,14 +183,6 @@ def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:
     columns, means = further.found_among(gene_names(adata).tolist(), used)
     kept = ~np.isin(columns, predictor.columns)
     return columns[kept], means[:, kept]
-
-
-def _is_inverted(means: NDArray, ranks: LabelMeans) -> bool:
-    """Whether the genes of the samples are in the opposite order of every class's."""
-    if means.shape[1] < FEWEST_GENES:
-        return False
-    shares = ranks.counts / max(1.0, ranks.counts.sum())
-    return looks_inverted(shares @ ranks.means, means)
 
 
 def genes_apart(X: Any) -> NDArray[np.intp]:
@@ -212,3 +201,230 @@ def genes_apart(X: Any) -> NDArray[np.intp]:
     largest = np.zeros(n_samples, np.intp)
     np.maximum.at(largest, starts // max(1, n_genes), sizes)
     return n_genes - largest
+
+
+def checksums(block: Any) -> NDArray[np.uint64]:
+    """A checksum of the values of each sample of a block, sparse or not.
+
+    That of a sample is ``sum over j of a_j x_j`` modulo 2^64, with x_j the bits of a
+    value in single precision and a_j random odd numbers, always the same ones.
+    """
+    random = np.random.default_rng(0).integers(0, 1 << 63, block.shape[1], np.uint64)
+    factors = 2 * random + np.uint64(1)
+    is_sparse = sparse.issparse(block)
+    values = np.asarray(block.data if is_sparse else block, "<f4")
+    bits = values.view("<u4").astype(np.uint64)
+    if is_sparse:
+        bits = sparse.csr_matrix((bits, block.indices, block.indptr), block.shape)
+    return bits @ factors
+
+
+def whole_checksum(
+    of_samples: NDArray,
+    genes: Sequence[object] | NDArray,
+    samples: Sequence[object] | NDArray,
+) -> str:
+    """One checksum of the names of genes and samples and of all values.
+
+    The order of the samples does not matter. ``of_samples`` are their `checksums`.
+    """
+    values = of_samples.astype("<u8")
+    names = np.array([str(name) for name in samples], dtype=object)
+    order = np.lexsort([values, np.unique(names, return_inverse=True)[1]])
+    digest = hashlib.blake2b(digest_size=16)
+    for texts in (genes, names[order]):
+        text = "".join(f"{name}\0" for name in texts)
+        digest.update(text.encode("utf-8", "surrogatepass"))
+    digest.update(values[order].data)
+    return digest.hexdigest()
+
+
+# Fewer different values, or genes that are not tied with most others (such as zeros),
+# may be another sample's too
+_MIN_VALUES = 4
+_MIN_GENES = 10
+
+
+def fingerprints(X: Any) -> NDArray[np.str_]:
+    """A hash per sample (row) of the ranks of its values; "" where they say
+    too little.
+
+    It is the same for counts, CPM and logarithms of the same sample. A model's card
+    keeps those of some samples of the training, with the genes of its panel.
+    """
+    ranks = panel_ranks(X)
+    doubled = np.rint(2.0 * ranks * ranks.shape[1]).astype("<u4")
+    hashes = np.zeros(len(doubled), dtype="U16")
+    for number, row in enumerate(doubled):
+        sizes = np.unique(row, return_counts=True)[1]
+        n_apart = len(row) - sizes.max()
+        if len(sizes) >= _MIN_VALUES and n_apart >= min(_MIN_GENES, len(row) - 1):
+            digest = hashlib.blake2b(row.tobytes(), digest_size=8)
+            hashes[number] = digest.hexdigest()
+    return hashes
+
+
+ALARM_BELOW = 0.25  # agreement: few right queries have less, most wrong ones do
+DOUBT_BELOW = 0.45  # agreement: below, likeness decides
+UNLIKE = 0.6  # share of the model's own likeness: less, and a doubt is an alarm
+UNLIKE_UNCHECKED = 0.5  # the same, where nothing else is known
+MOST = 0.5  # share of the panel: labels with more missing must be checked
+ADAPT_FROM = 0.3  # agreement: learning from a query gains less below, and loses more
+SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
+LOW_LABEL = 0.4  # agreement of a label below which it is named
+
+
+class Step(NamedTuple):
+    """What the queries of the study with an agreement below ``end`` were."""
+
+    end: float
+    right: float  # share of the queries of the right tissue
+    wrong: float  # share of those of another
+    accuracy: float  # mean balanced accuracy of the right ones
+
+
+STEPS = (  # results/agreement.csv; a test compares
+    Step(0.25, 0.02, 0.79, 0.72),
+    Step(0.45, 0.16, 0.17, 0.75),
+    Step(0.65, 0.25, 0.04, 0.80),
+    Step(0.85, 0.34, 0.0, 0.86),
+    Step(1.0, 0.22, 0.0, 0.92),
+)
+UNLIKELY = (
+    "these samples do not look like the training data (wrong tissue, wrong species, "
+    "scrambled genes, or scaled values): their labels may all be wrong"
+)
+
+
+def is_alarm(
+    agreement: float | None, likeness: float | None, missing: float = 0.0
+) -> bool:
+    """Whether labels may all be wrong, of what is known of their query.
+
+    ``missing`` is the share of the panel's genes that the query lacks.
+    """
+    likeness = float("inf") if likeness is None else likeness
+    if agreement is None:
+        return likeness < UNLIKE_UNCHECKED or missing > MOST
+    doubted = agreement < DOUBT_BELOW and likeness < UNLIKE
+    return agreement < ALARM_BELOW or doubted
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What checks the labels of a query as a whole.
+
+    Attributes
+    ----------
+    classes : names of the model's classes.
+    n_samples : samples of the query.
+    compared : the agreement of the labels that the panel gave; None where the model
+        stores no further genes.
+    likeness : the median likeness of the samples, as a share of that of held-out
+        samples of the same labels; None where the model cannot tell.
+    missing : the share of the panel's genes that the query lacks.
+    """
+
+    classes: Sequence[str]
+    n_samples: int
+    compared: Agreement | None = None
+    likeness: float | None = None
+    missing: float = 0.0
+
+    @property
+    def agreement(self) -> float | None:
+        """The agreement over all labels; None where they cannot be checked."""
+        return self.compared and self.compared.overall
+
+    @cached_property
+    def by_label(self) -> dict[str, float]:
+        """The agreement of each label of at least three samples."""
+        values = {} if self.compared is None else self.compared.by_label
+        return {str(self.classes[label]): value for label, value in values.items()}
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether the labels may all be wrong."""
+        return is_alarm(self.agreement, self.likeness, self.missing)
+
+    @property
+    def adapt_helps(self) -> bool:
+        """Whether learning from the query is worth advising, as ``adapt="auto"``
+        does.
+        """
+        return (
+            self.agreement is not None
+            and self.agreement >= ADAPT_FROM
+            and not self.alarmed
+            and self.n_samples >= SUGGEST_ADAPT
+        )
+
+    def alarms(self) -> list[str]:
+        """What says that the labels may all be wrong."""
+        if not self.alarmed:
+            return []
+        if self.agreement is not None:
+            return [
+                f"{UNLIKELY}. Genes outside the panel do not confirm the labels "
+                f"(agreement {self.agreement:.2f})"
+            ]
+        alarms = [UNLIKELY] if is_alarm(None, self.likeness) else []
+        if self.missing > MOST:
+            alarms.append(
+                f"{self.missing:.0%} of the panel's genes are missing, and nothing "
+                "else checks the labels: they may all be wrong"
+            )
+        return alarms
+
+    def notes(self) -> list[str]:
+        """One sentence on the agreement, and one that names labels of low
+        agreement.
+        """
+        if self.agreement is None:
+            return [f"the labels cannot be checked by other genes: {self.unchecked}"]
+        notes = [f"agreement of other genes {self.agreement:.2f}: {self.meaning}"]
+        lowest_first = sorted(self.by_label.items(), key=lambda entry: entry[1])
+        low = [
+            f"{label} {share:.2f}" for label, share in lowest_first if share < LOW_LABEL
+        ]
+        if low and not self.alarmed:
+            notes.append(
+                f"{counted(len(low), 'label agrees', 'labels agree')} little with "
+                f"the training data in other genes: {some(low)}; look at the "
+                "markers of these"
+            )
+        return notes
+
+    @property
+    def unchecked(self) -> str:
+        """Why there is no agreement, and what follows."""
+        if self.compared is None:
+            return (
+                "the model stores none, because its training data had too few genes "
+                "outside the panel that differ between the classes"
+            )
+        if self.compared.n_genes < FEWEST_GENES:
+            return (
+                f"the query has {self.compared.n_genes} of those that the model "
+                f"stores; a check takes {FEWEST_GENES}, or fewer that agree clearly"
+            )
+        return (
+            f"a check takes two labels with at least {FEWEST_SAMPLES} samples each; "
+            f"the query has {counted(self.n_samples, 'sample', 'samples')}"
+        )
+
+    @property
+    def meaning(self) -> str:
+        """What an agreement says, by the queries of the study."""
+        assert self.agreement is not None
+        starts = [-1.0, *(step.end for step in STEPS)]
+        number = min(bisect(starts, self.agreement), len(STEPS)) - 1
+        step = STEPS[number]
+        between = f"{starts[number]:g} to {step.end:g}"
+        if not number:
+            between = f"below {step.end:g}"
+        return (
+            f"{between} in {step.right:.0%} of real queries of the right tissue and "
+            f"{step.wrong:.0%} of those of another; {step.accuracy:.0%} of the labels "
+            "of the right ones were right (mean over classes)"
+        )

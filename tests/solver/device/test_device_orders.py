@@ -14,8 +14,8 @@ from optirank.solver.device.backend import (
     DeviceError,
     backend_of,
     check_device,
+    order_on_device,
 )
-from optirank.solver.device.orders import order_on_device
 from rank_definition import comparison_matrix
 
 RNG = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def test_samples_that_shared_memory_does_not_hold_are_sorted_all_the_same(
         pytest.skip("NumPy has no shared memory")
     monkeypatch.setattr(backend, "shared_bytes", shared_bytes, raising=False)
     monkeypatch.setattr(
-        "optirank.solver.device.orders.BLOCK_BYTES", 30_000
+        "optirank.solver.device.backend.BLOCK_BYTES", 30_000
     )  # several blocks
     check_passes(backend, SAMPLES["ties"])
 

@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from optirank._util.matrices import STANDARDISED, looks_standardised
 from optirank._util.names import some
-from optirank._util.scales import STANDARDISED, looks_standardised
 from optirank.io.data import DataError, annotations_of
 from optirank.io.reading import open_expression
 from optirank_lab.benchmark import sets

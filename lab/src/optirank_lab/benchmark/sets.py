@@ -14,8 +14,8 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from optirank._util.matrices import value_scale
 from optirank._util.names import some
-from optirank._util.scales import value_scale
 from optirank.io.data import DataError, duplicates
 from optirank.io.reading import read_expression
 from optirank_lab.baselines.transformers import LogCPM

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
 from optirank._util.metrics import balanced_accuracy
-from optirank._util.workers import one_blas_thread
-from optirank.tuning.families import Family, Samples
-from optirank.tuning.search import Unit, search
+from optirank._util.work import one_blas_thread
+from optirank.tuning.search import Family, Samples, Unit, search
 from optirank_lab.baselines.peers import PeerFailedError, run_peer
 from optirank_lab.benchmark.classifiers import (
     COUNTS,
@@ -147,7 +146,7 @@ def fit_grid(
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
     if device != "cpu" and family.on_device:
-        from optirank.solver.device.orders import orders_for  # a GPU is asked for
+        from optirank.solver.device.backend import orders_for  # a GPU is asked for
 
         on_device: Any = [
             orders_for(part.raw, device).take(np.arange(len(part.labels)))

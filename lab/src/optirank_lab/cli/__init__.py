@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from optirank.cli.common import outlive_readers
-from optirank.cli.options import GroupedCommand, program
+from optirank.cli.common import GroupedCommand, outlive_readers, program
 from optirank_lab import __version__
 from optirank_lab.cli import benchmark, datasets, simulate
 

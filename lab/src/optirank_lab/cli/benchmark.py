@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from optirank._util.progress import progress_bar
-from optirank._util.workers import worker_count
-from optirank.cli.common import BAD_INPUT, UNEXPECTED, echo, tell_error
-from optirank.cli.options import GroupedCommand, PlainGroup, listed
-from optirank.cli.tables import show_table
+from optirank._util.work import progress_bar, worker_count
+from optirank.cli.common import (
+    BAD_INPUT,
+    UNEXPECTED,
+    GroupedCommand,
+    echo,
+    tell_error,
+    with_examples,
+)
+from optirank.cli.options import listed
+from optirank.cli.outputs import show_table
 from optirank_lab.cli import options as opt
 
 if TYPE_CHECKING:
@@ -36,7 +42,7 @@ Examples:
 """
 
 app = typer.Typer(
-    cls=PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
+    help=with_examples(_HELP), no_args_is_help=True, rich_markup_mode=None
 )
 if TYPE_CHECKING:
     _Experiment = str
@@ -388,7 +394,7 @@ def curve(
 
 def _show_curve(table: pd.DataFrame) -> None:
     """Means over tissues by number of genes, and the tools that failed."""
-    from optirank._util.metrics import in_percent
+    from optirank._util.names import in_percent
     from optirank_lab.benchmark import curve as study
 
     wide = study.means(table).pivot_table(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from optirank._util.files import replacing
-from optirank._util.progress import progress_bar
+from optirank._util.work import progress_bar
 from optirank.io.data import DataError
 from optirank.io.reading import write_h5ad
 from optirank_lab.data.building import build

@@ -21,11 +21,11 @@ import numpy as np
 from anndata import AnnData
 from scipy.sparse import csr_matrix
 
+from optirank._util.matrices import value_scale
 from optirank._util.names import some
-from optirank._util.scales import value_scale
-from optirank.io.anndata_files import stored_source
-from optirank.io.blocks import blocks
 from optirank.io.data import DataError, MissingExtraError, duplicates
+from optirank.io.formats import stored_source
+from optirank.io.passes import blocks
 from optirank.io.reading import open_expression, read_expression
 from optirank_lab.data.profiles import labels_of
 from optirank_lab.data.rules import ReadRules

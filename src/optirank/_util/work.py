@@ -1,25 +1,71 @@
-"""Progress on the terminal or in a notebook: one kind of bar, with the time left."""
+"""Long work: Ctrl-C that is not lost where a library swallows it, one kind of progress
+bar with the time left, and how many threads to use.
+"""
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from optirank._util.interrupts import raise_if_interrupted
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from threadpoolctl import ThreadpoolController
+
+_state = {"interrupted": False}
+
+
+def remember_interrupts() -> None:
+    """Remember each Ctrl-C, so that `raise_if_interrupted` can raise it again.
+
+    A process that was started to ignore it, as in the background of a script, still
+    does.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    _state["interrupted"] = True
+    raise KeyboardInterrupt
+
+
+def raise_if_interrupted() -> None:
+    """Raise the interrupt that was swallowed, if there was one."""
+    if _state["interrupted"]:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let a short block end before Ctrl-C acts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
+
 
 _FIRST_SHARE = 0.05  # of the work, before which nothing is said of the time left
-_state = {"hidden": False}
+_shown = {"hidden": False}
 
 
 def hide_progress(hidden: bool = True) -> None:
     """Show no bars from now on, as for ``--quiet``; False shows them again."""
-    _state["hidden"] = hidden
+    _shown["hidden"] = hidden
 
 
 class Bar:
@@ -104,7 +150,7 @@ def progress_bar(
     from rich.console import Console
 
     console = Console(stderr=True)
-    silent = _state["hidden"] or shown is False
+    silent = _shown["hidden"] or shown is False
     if silent or not (console.is_terminal or console.is_jupyter):
         yield Bar(description, total, None, lines and not silent)
         return
@@ -126,3 +172,51 @@ def progress_bar(
         transient=True,
     ) as drawn:
         yield Bar(description, total, drawn, False)
+
+
+def worker_count(n_jobs: int | None) -> int:
+    """Number of workers: ``n_jobs``, one for None, all processors for -1, all but one
+    for -2, ...
+
+    Processors are those that this process may use (its affinity and its container's
+    limit count), as joblib sees them; inside a worker of joblib there is one.
+    """
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs=0 leaves no worker: use a count of at least 1, or -1 for all"
+        )
+    if n_jobs is None or n_jobs > 0:
+        return n_jobs or 1
+    from joblib import effective_n_jobs
+
+    return effective_n_jobs(n_jobs)
+
+
+@contextmanager
+def threads(n_threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """A function like `map` that works in so many threads.
+
+    One thread is the caller's own: to start another, and to wait for it, takes longer
+    than much of the work.
+    """
+    if n_threads <= 1:
+        yield map
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield pool.map
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """A context in which BLAS uses one thread: fits run in parallel over classes
+    instead.
+    """
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    # It knows what is loaded: SciPy has a BLAS of its own
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
