@@ -33,7 +33,9 @@ def example(
       optirank example pair --force
     """
     from optirank.datasets.example import write_example
-    from optirank.workflow.cells import write_cells
+    from optirank.io.reading import write_h5ad
+    from optirank.model.file import SHIPPED, load
+    from optirank.workflow.cards import make_cells
 
     if folder.is_dir():
         paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
@@ -41,7 +43,9 @@ def example(
         check_outputs(outputs, (), force=force)
     for path in write_example(folder, force=force):
         echo(str(path))
-    echo(str(write_cells("pancreas-human", folder, "islets")))
+    cells = make_cells(load(SHIPPED / "pancreas-human.optirank"))
+    note = {"note": "generated from the model pancreas-human"}
+    echo(str(write_h5ad(cells, folder / "islets.h5ad", note)))
 
 
 def demo(
