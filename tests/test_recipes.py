@@ -93,7 +93,7 @@ def test_a_solver_of_one_start_refuses_a_side(toy_solver, data):
 
 
 def test_an_unknown_solver_is_refused_with_the_names_there_are(toy_solver, data):
-    with pytest.raises(ValueError, match="'algorithm' .*'toy'.* Got 'none'"):
+    with pytest.raises(ValueError, match=r"'algorithm' .*'toy'.* Got 'none'"):
         OptirankClassifier(1, algorithm="none").fit(*data)
 
 

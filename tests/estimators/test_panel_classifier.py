@@ -251,8 +251,8 @@ def test_class_weights_shift_the_labels_and_sample_weights_do_so_without_balance
     ("options", "said"),
     [
         ({"l2": 0}, r"'l2' .* in the range \(0.0, inf\). Got 0"),
-        ({"l2": "much"}, "'l2' .* Got 'much'"),
-        ({"class_weight": "equal"}, "'class_weight' .*'balanced'.* Got 'equal'"),
+        ({"l2": "much"}, r"'l2' .* Got 'much'"),
+        ({"class_weight": "equal"}, r"'class_weight' .*'balanced'.* Got 'equal'"),
         ({"class_weight": {"z": 1}}, "names 'z', which is not a class"),
         ({"class_weight": {"a": -1}}, r"'a' .* class_weight .* \(0.0, inf\). Got -1"),
     ],
@@ -318,9 +318,9 @@ def test_weights_of_zero_leave_samples_out():
         (1, r"in the range \[2, inf\). Got 1"),
         (0, r"in the range \[2, inf\). Got 0"),
         (401, "more than the 400 genes there are"),
-        ("many", "'auto'.* or an int .* Got 'many'"),
-        (2.5, "'auto'.* or an int .* Got 2.5"),
-        (True, "'auto'.* or an int .* Got True"),
+        ("many", r"'auto'.* or an int .* Got 'many'"),
+        (2.5, r"'auto'.* or an int .* Got 2.5"),
+        (True, r"'auto'.* or an int .* Got True"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(n_genes, said):
