@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank import pl
 from optirank._util.names import in_percent, percent, some
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import MOST_GENES, draw_dots, draw_sizes
-from optirank.pl.truth import (
-    draw_classes,
-    draw_conditions,
-    draw_confusion,
-    draw_curves,
-    draw_reliability,
-)
+from optirank.pl.truth import draw_classes, draw_conditions, draw_confusion
 from optirank.report.labels import (
     Tiles,
     agreement_tile,
@@ -51,7 +46,7 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
     judged = result.performance
     model = result.model
     card = model.card
-    view = _against_truth(judged, model) | _genes(model)
+    view = _against_truth(result) | _genes(model)
     curve = result.curve.sort_values("n_genes")
     if len(curve) > 1:
         view["figures"]["sizes"] = figure_image(draw_sizes, curve)
@@ -95,7 +90,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     if "n_changed" in labels.record:
         text = f"of {len(labels.chosen):,} labels changed by adapt=True"
         tiles.append((f"{labels.record['n_changed']:,}", text))
-    return _against_truth(judged, result.model) | {
+    return _against_truth(result) | {
         "title": f"Evaluation on {Path(result.source).name}",
         "lead": f"{judged.n_samples:,} samples, true classes from the column "
         f"{result.label}, labelled by the {model_name(result.model)}.",
@@ -127,8 +122,9 @@ def _auc_tile(judged: Performance) -> Tiles:
     return [(f"{judged.auc:.3f}", "mean area under the ROC curve")]
 
 
-def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
+def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
     """The tables and figures of labels against the truth."""
+    judged = result.performance
     counts = judged.confusion
     # Classes that a sample is of, or got the label of
     seen = [
@@ -145,11 +141,11 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         shares = judged.prevalence.items()
         listed = some(f"{name} {percent(share)}" for name, share in shares)
         prevalence = f"{judged.prevalence_from}, {listed}"
-    figures = {"confusion": figure_image(draw_confusion, counts)}
+    figures = {"confusion": figure_image(pl.confusion, result)}
     if judged.n_given:
-        figures["reliability"] = figure_image(draw_reliability, judged.reliability)
+        figures["reliability"] = figure_image(pl.reliability, result)
     for kind in ("roc", "pr") if judged.curves else ():
-        figures[kind] = figure_image(draw_curves, judged.curves, kind)
+        figures[kind] = figure_image(pl.roc, result, kind=kind)
     return {
         "figures": figures,
         "guess": 1 / len(judged.classes),
@@ -164,7 +160,7 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         "mistakes": _mistakes(judged),
         "bias": judged.bias,
         "withholding": judged.withholding.to_dict("records"),
-        "withholds": _withholds(model),
+        "withholds": _withholds(result.model),
         "accuracy": percent(judged.balanced_accuracy),
         "interval": interval,
         "counted": judged.counted,
@@ -309,12 +305,11 @@ def _figures(result: DesignResult) -> dict[str, str]:
     figures = {
         "conditions": figure_image(draw_conditions, result.conditions),
         "classes": figure_image(draw_classes, shares),
-        "confusion": figure_image(draw_confusion, training.performance.confusion),
+        "confusion": figure_image(pl.confusion, training),
         "dots": figure_image(draw_dots, result.genes, classes),
     }
     if len(training.curve) > 1:
         figures["sizes"] = figure_image(draw_sizes, training.curve)
     if result.test is not None:
-        of_test = result.test.performance.confusion
-        figures["test"] = figure_image(draw_confusion, of_test)
+        figures["test"] = figure_image(pl.confusion, result.test)
     return figures
