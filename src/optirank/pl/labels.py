@@ -51,7 +51,10 @@ def labels(adata: Any, key: str = "optirank", *, ax: Axes | None = None) -> Axes
     Parameters as in :func:`confusion`, but a data frame needs the column
     ``key + "_confidence"`` too; or what :func:`optirank.tl.annotate` returns.
     """
-    table = adata.tables["labels"] if isinstance(adata, Labels) else _table(adata, key)
+    if isinstance(adata, Labels):
+        table = label_table(adata.labels, adata.confidence, adata.words[-1])
+    else:
+        table = _table(adata, key)
     ax = axes_for(ax, 4.4, 0.8 + 0.3 * len(table))  # it can be read on a phone
     rows = np.arange(len(table))
     ends = np.zeros(len(table))

@@ -11,6 +11,7 @@ import numpy as np
 
 from optirank import pl
 from optirank._util.names import in_percent, percent, some
+from optirank.model.explanation import speaks_for
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import MOST_GENES, draw_dots, draw_sizes
 from optirank.pl.truth import draw_classes, draw_conditions, draw_confusion
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
 _WEAK = 0.8
 _SHOWN_GENES = 30  # a page of them
 _SHOWN_MISTAKES = 3
+_SHOWN_PAIRS = 10  # of classes that are confused
+# By kind: the title, and how the lead begins
+_KINDS = {
+    "chosen": ("A panel of {n} genes", "Chosen{required},"),
+    "extended": ("A list extended to {n} genes", "Extended{required},"),
+    "scored": ("A list of {n} genes", "Scored as it is"),
+}
+# Conditions that matter first: failing genes, platforms, test data
+_FIRST = {("failing", 0.3), ("platform", 2.0)}
 
 
 def training_view(result: TrainingResult) -> dict[str, Any]:
@@ -76,7 +86,8 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     judged = result.performance
     labels = result.labels
     trained = result.model.card.balanced_accuracy
-    withheld = _withheld_word(result)
+    # With a tree a label that counts for no class can be coarser
+    withheld = "withheld" if result.levels is None else "withheld or coarser"
     tiles = [
         (f"{judged.n_right:,} of {judged.n_given:,}", "labels given are right"),
         (f"{judged.n_withheld:,}", f"{withheld}, of {judged.n_samples:,} labels"),
@@ -108,11 +119,6 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         "notes": result.notes,
         "provenance": provenance(labels),
     }
-
-
-def _withheld_word(result: Evaluation) -> str:
-    """What labels are that count for no class: with a tree they can be coarser."""
-    return "withheld" if result.levels is None else "withheld or coarser"
 
 
 def _auc_tile(judged: Performance) -> Tiles:
@@ -218,26 +224,12 @@ def _genes(model: Model) -> dict[str, Any]:
     weights = panel.filter(regex="^weight_").to_numpy()
     names = [str(label) for label in model.score_classes]
     rows = panel.head(_SHOWN_GENES).to_dict("records")
+    first_of_two = model.classes[0] if len(names) == 1 else None
     for line, row in zip(rows, weights, strict=False):
         heaviest = int(np.abs(row).argmax())
-        weight = row[heaviest]
-        speaks = f"{'for' if weight > 0 else 'against'} {names[heaviest]}"
-        if len(names) == 1 and weight < 0:
-            speaks = f"for {model.classes[0]}"
-        line["speaks"] = speaks if weight else ""
-        line["weight"] = f"{weight:+.2f}"
+        line["speaks"] = speaks_for(row[heaviest], names[heaviest], first_of_two)
+        line["weight"] = f"{row[heaviest]:+.2f}"
     return {"genes": rows, "roles": "role" in panel, "n_genes": len(panel)}
-
-
-_SHOWN_PAIRS = 10  # of classes that are confused
-# By kind: the title, and how the lead begins
-_KINDS = {
-    "chosen": ("A panel of {n} genes", "Chosen{required},"),
-    "extended": ("A list extended to {n} genes", "Extended{required},"),
-    "scored": ("A list of {n} genes", "Scored as it is"),
-}
-# Conditions that matter first: failing genes, platforms, test data
-_FIRST = {("failing", 0.3), ("platform", 2.0)}
 
 
 def design_view(result: DesignResult) -> dict[str, Any]:
