@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Matrix = ArrayLike | sp.sparray | sp.spmatrix
 
 # Values of a dense matrix gathered at a time: 8 MB, small beside any data set
-_BLOCK = 1 << 20
+_GATHERED = 1 << 20
 TIES: dict[str, tuple[float, float]] = {
     "average": (0.5, 0.5),
     "min": (0.0, 0.0),
@@ -111,7 +111,7 @@ def weighted_ranks(
     asked = slice(None) if genes is None else positions(genes, X.shape[1], "genes")
     n_asked = X.shape[1] if isinstance(asked, slice) else len(asked)
     ranks = np.empty((X.shape[0], n_asked))
-    step = max(1, _BLOCK // max(ranks.shape[1], among.size))
+    step = max(1, _GATHERED // max(ranks.shape[1], among.size))
     for rows in (slice(at, at + step) for at in range(0, X.shape[0], step)):
         values = _dense(X[rows][:, asked])
         reference = _dense(X[rows][:, among])
