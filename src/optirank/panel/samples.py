@@ -137,33 +137,30 @@ def class_sums(
     codes, parts : arrays of shape (n,)
         The class and the part of each sample, as numbers; all in one part by default.
     """
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
-    parts = np.zeros(len(codes), np.intp) if parts is None else parts
-    cells = parts * n_classes + codes
-    n_cells = n_parts * n_classes
-    values = np.asarray(X.data if sparse.issparse(X) else X, np.float64)
-    squares = values * values
-    leading = np.floor(squares * PLACE_STEPS) / PLACE_STEPS
-    return ClassSums(
-        np.bincount(cells, minlength=n_cells).reshape(n_parts, n_classes),
-        _sums_of_groups(X, values, cells, n_cells).reshape(n_parts, n_classes, -1),
-        _sums_of_groups(X, leading, parts, n_parts),
-        _sums_of_groups(X, squares - leading, parts, n_parts),
-    )
+    from optirank._compiled.rank_loops import add_places
 
-
-def _sums_of_groups(X: Any, values: NDArray, groups: NDArray, n_groups: int) -> NDArray:
-    """Sums (groups, d) of values in the places of those that X holds."""
-    d = X.shape[1]
+    n, d = X.shape
     if sparse.issparse(X):
-        places = np.repeat(groups * np.int64(d), np.diff(X.indptr)) + X.indices
-        sums = np.bincount(places, values, n_groups * d)
-        # Of no values at all, bincount gives whole numbers
-        return sums.astype(np.float64, copy=False).reshape(n_groups, d)
-    sums = np.zeros((n_groups, d))
-    for group in np.unique(groups):
-        sums[group] = values[groups == group].sum(axis=0)
-    return sums
+        X = sparse.csr_array(X)
+        indptr, genes, values = X.indptr, X.indices, X.data
+    else:
+        values = as_dense(X).ravel()
+        indptr = np.arange(0, n * d + 1, d)
+        genes = np.tile(np.arange(d, dtype=np.int32), n)
+    parts = np.zeros(n, np.intp) if parts is None else parts
+    cells = parts * n_classes + codes
+    sizes = np.bincount(cells, minlength=n_parts * n_classes)
+    sums = np.zeros((n_parts * n_classes, d))
+    leading, trailing = np.zeros((2, n_parts, d))
+    add_places(
+        indptr, genes, values, cells, parts, PLACE_STEPS, sums, leading, trailing
+    )
+    return ClassSums(
+        sizes.reshape(n_parts, n_classes),
+        sums.reshape(n_parts, n_classes, d),
+        leading,
+        trailing,
+    )
 
 
 def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
@@ -267,7 +264,9 @@ class DrawnSamples:
         enough = per_class + 6 * per_class**0.5
         share = np.minimum(enough / np.maximum(sizes, 1), 1.0)
         self._limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
-        self.sums = self._sums_of(np.zeros((0, len(keys))), np.arange(0))
+        self.sums = self._sums_of(
+            sparse.csr_array((0, len(keys)), dtype=np.float32), np.arange(0)
+        )
         # Of every block: positions, samples and hashes
         self._kept: list[tuple[NDArray, Any, NDArray]] = []
 
@@ -316,16 +315,20 @@ class DrawnSamples:
         n_repeated : of the samples that are drawn, those that are equal to another one.
         """
         of_blocks, blocks, hashes = zip(*self._kept, strict=True)
+        self._kept = []  # all samples would be in memory twice
         rows = np.concatenate(of_blocks)
         X = _stacked(blocks, "csr")
+        del blocks
         codes = self._codes[rows]
         drawn = _lowest(codes, np.concatenate(hashes))
-        places = _places(X, self._n_threads)
+        places = places_in_sample(X, self._n_threads)
         all_sums = class_sums(places, codes, self._n_classes).plus(self.sums)
         hashes = row_hashes(places, mixed(all_sums.places()), PLACE_STEPS)
         order = np.lexsort([hashes, codes])
         order = order[drawn[order]]
-        n_above = np.asarray((places > 0).sum(axis=1)).ravel()
+        n_above = np.concatenate(
+            [np.ravel((block > 0).sum(axis=1)) for block in matrix_blocks(places)]
+        )
         folds, n_repeated = deal_folds(
             codes[order], hashes[order], n_above[order] >= _FEW_GENES, self._n_folds
         )
@@ -335,6 +338,7 @@ class DrawnSamples:
             fold_of[rows[order]] = folds
         n_parts = int(fold_of.max()) + 2
         kept = class_sums(places, codes, self._n_classes, fold_of[rows] + 1, n_parts)
+        del places
         X = X[order].tocsc() if sparse.issparse(X) else X[order]
         return kept.plus(self.sums), rows[order], X, fold_of, n_repeated
 
@@ -381,17 +385,6 @@ def _lowest(codes: NDArray, hashes: NDArray) -> NDArray:
     return drawn
 
 
-def _places(X: Any, n_threads: int) -> Any:
-    """The places in samples that are kept; single precision holds them exactly."""
-    parts = [
-        places_in_sample(block, n_threads).astype(np.float32)
-        for block in matrix_blocks(X)
-    ]
-    if all(sparse.issparse(part) for part in parts):
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
-    return np.concatenate([as_dense(part) for part in parts])
-
-
 def _stacked(blocks: Sequence[Any], form: Literal["csr", "csc"]) -> Any:
     """Blocks of samples below each other: an array, or a sparse matrix."""
     if sparse.issparse(blocks[0]):
@@ -427,9 +420,14 @@ def row_hashes(values: Any, keys: NDArray, factor: int = 1) -> NDArray[np.uint64
 
     Values, sparse or not, times the factor are whole numbers of at least 0.
     """
-    hashes = [
-        (block * factor).astype(np.uint64) @ keys for block in matrix_blocks(values)
-    ]
+    hashes = []
+    for block in matrix_blocks(values):
+        stored = block.data if sparse.issparse(block) else block
+        whole = (stored * factor).astype(np.uint64)
+        if sparse.issparse(block):
+            entries = (whole, block.indices, block.indptr)
+            whole = sparse.csr_array(entries, block.shape)
+        hashes.append(whole @ keys)
     return mixed(np.concatenate(hashes))
 
 
@@ -450,32 +448,17 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
     samples stay sparse. They are multiples of 2^-24, so that sums of them are exact and
     do not depend on the order of the samples.
     """
-    from optirank.ranks.orders import SparseRanks, order_samples
+    from optirank.ranks.orders import places_above_lowest
 
-    n_genes = block.shape[1]
-    every_gene = np.ones(n_genes)
     if sparse.issparse(block):
         block = sparse.csr_array(block)
         block.sum_duplicates()
         block.eliminate_zeros()
-        n_above = np.diff(block.indptr)
-        if (n_above < n_genes).all() and (block.data > 0).all():
-            ranks = order_samples(block, n_threads).ranks(every_gene, dtype=np.float64)
-            assert isinstance(ranks, SparseRanks)
-            shift = ranks.constants - (n_genes - n_above) + 1.0
-            above = ranks.excess + np.repeat(shift, n_above)
-            data = np.rint(above / np.repeat(n_above, n_above) * PLACE_STEPS)
-            data /= PLACE_STEPS
+        if (block.data > 0).all():
+            data = places_above_lowest(block, PLACE_STEPS, n_threads)
             return sparse.csr_array((data, block.indices, block.indptr), block.shape)
-    ranks = order_samples(as_dense(block), n_threads).ranks(
-        every_gene, dtype=np.float64
-    )
-    values = ranks.columns(np.arange(n_genes))
-    lowest = values.min(axis=1, keepdims=True)
-    n_lowest = 2.0 * lowest + 1.0
-    n_above = np.maximum(n_genes - n_lowest, 1.0)
-    places = np.where(values > lowest, (values - n_lowest + 1.0) / n_above, 0.0)
-    return np.rint(places * PLACE_STEPS) / PLACE_STEPS
+    values = as_dense(block)
+    return places_above_lowest(values, PLACE_STEPS, n_threads).reshape(values.shape)
 
 
 def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
