@@ -52,14 +52,36 @@ class ClassSums:
         return self.leading + self.trailing
 
     def plus(self, other: ClassSums) -> ClassSums:
-        """The sums of the samples of both; parts of equal number are the same part."""
-        totals = []
-        for pair in zip(vars(self).values(), vars(other).values(), strict=True):
-            shorter, longer = sorted(pair, key=len)
-            total = longer.copy()
-            total[: len(shorter)] += shorter
-            totals.append(total)
-        return ClassSums(*totals)
+        """The sums of the samples of both."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return ClassSums(*(own + others for own, others in pairs))
+
+    def plus_samples(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
+        """The sums of these samples and of others, see `class_sums`."""
+        from optirank._compiled.rank_loops import add_places
+
+        n, d = X.shape
+        if sparse.issparse(X):
+            X = sparse.csr_array(X)
+            indptr, genes, values = X.indptr, X.indices, X.data
+        else:
+            values = as_dense(X).ravel()
+            indptr = np.arange(0, n * d + 1, d)
+            genes = np.tile(np.arange(d, dtype=np.int32), n)
+        totals = ClassSums(*(total.copy() for total in vars(self).values()))
+        np.add.at(totals.sizes, (parts, codes), 1)
+        cells = parts * totals.sizes.shape[1] + codes
+        sums = totals.sums.reshape(-1, d), totals.leading, totals.trailing
+        add_places(indptr, genes, values, cells, parts, PLACE_STEPS, *sums)
+        return totals
+
+    def parted(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
+        """The same sums of one part, where some of its samples are in other parts."""
+        n_parts = int(parts.max()) + 1
+        of_some = no_sums(n_parts, *self.sums.shape[1:]).plus_samples(X, codes, parts)
+        for total, own in zip(vars(self).values(), vars(of_some).values(), strict=True):
+            own[0] = total[0] - own[1:].sum(axis=0)
+        return of_some
 
     def correlations(self, parts: NDArray | None = None) -> NDArray:
         """Correlations with the label of each class; 0 for genes that do not vary.
@@ -137,29 +159,17 @@ def class_sums(
     codes, parts : arrays of shape (n,)
         The class and the part of each sample, as numbers; all in one part by default.
     """
-    from optirank._compiled.rank_loops import add_places
+    parts = np.zeros(len(codes), np.intp) if parts is None else parts
+    return no_sums(n_parts, n_classes, X.shape[1]).plus_samples(X, codes, parts)
 
-    n, d = X.shape
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        indptr, genes, values = X.indptr, X.indices, X.data
-    else:
-        values = as_dense(X).ravel()
-        indptr = np.arange(0, n * d + 1, d)
-        genes = np.tile(np.arange(d, dtype=np.int32), n)
-    parts = np.zeros(n, np.intp) if parts is None else parts
-    cells = parts * n_classes + codes
-    sizes = np.bincount(cells, minlength=n_parts * n_classes)
-    sums = np.zeros((n_parts * n_classes, d))
-    leading, trailing = np.zeros((2, n_parts, d))
-    add_places(
-        indptr, genes, values, cells, parts, PLACE_STEPS, sums, leading, trailing
-    )
+
+def no_sums(n_parts: int, n_classes: int, n_genes: int) -> ClassSums:
+    """Those of no samples."""
     return ClassSums(
-        sizes.reshape(n_parts, n_classes),
-        sums.reshape(n_parts, n_classes, d),
-        leading,
-        trailing,
+        sizes=np.zeros((n_parts, n_classes), np.intp),
+        sums=np.zeros((n_parts, n_classes, n_genes)),
+        leading=np.zeros((n_parts, n_genes)),
+        trailing=np.zeros((n_parts, n_genes)),
     )
 
 
@@ -214,8 +224,7 @@ class DrawnSamples:
     samples for the elimination, and folds.
 
     At most 500 samples of each class are drawn, those of lowest hash. A class that is
-    not larger is kept whole and is in no sum until the end; of a larger one somewhat
-    more are kept.
+    not larger is kept whole; of a larger one somewhat more are kept until the end.
 
     Parameters
     ----------
@@ -236,7 +245,7 @@ class DrawnSamples:
 
     Attributes
     ----------
-    sums : of the places of all samples that are not kept.
+    sums : of the places of all samples.
     """
 
     def __init__(
@@ -256,17 +265,14 @@ class DrawnSamples:
         self._fold_of = fold_of
         self._n_folds = n_folds
         self._parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-        self._n_parts = int(self._parts.max()) + 1
         self._n_threads = n_threads
         sizes = np.bincount(codes, minlength=n_classes)
-        self._is_large = sizes > per_class
         # Of which as many as are wanted are enough, but for 1 in 1e7
         enough = per_class + 6 * per_class**0.5
         share = np.minimum(enough / np.maximum(sizes, 1), 1.0)
-        self._limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
-        self.sums = self._sums_of(
-            sparse.csr_array((0, len(keys)), dtype=np.float32), np.arange(0)
-        )
+        limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
+        self._limits = np.where(sizes > per_class, limits, np.iinfo(np.uint64).max)
+        self.sums = no_sums(int(self._parts.max()) + 1, n_classes, len(keys))
         # Of every block: positions, samples and hashes
         self._kept: list[tuple[NDArray, Any, NDArray]] = []
 
@@ -278,24 +284,12 @@ class DrawnSamples:
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
         codes = self._codes[rows]
-        ranked = np.flatnonzero(self._is_large[codes])
-        hashes = np.zeros(len(codes), np.uint64)
-        kept = ~self._is_large[codes]
-        if len(ranked):
-            places = places_in_sample(block[ranked], self._n_threads)
-            hashes[ranked] = row_hashes(places, self._keys, PLACE_STEPS)
-            kept[ranked] = hashes[ranked] < self._limits[codes[ranked]]
-            summed = ~kept[ranked]
-            others = self._sums_of(places[summed], rows.start + ranked[summed])
-            self.sums = self.sums.plus(others)
-        stay = np.flatnonzero(kept)
-        of_block = rows.start + stay, block[stay], hashes[stay]
+        places = places_in_sample(block, self._n_threads)
+        self.sums = self.sums.plus_samples(places, codes, self._parts[rows])
+        hashes = row_hashes(places, self._keys, PLACE_STEPS)
+        kept = np.flatnonzero(hashes <= self._limits[codes])
+        of_block = rows.start + kept, block[kept], hashes[kept]
         self._kept = [*self._kept, of_block]
-
-    def _sums_of(self, places: Any, rows: NDArray) -> ClassSums:
-        """The sums of some samples."""
-        codes, parts = self._codes[rows], self._parts[rows]
-        return class_sums(places, codes, self._n_classes, parts, self._n_parts)
 
     def merge(self, other: DrawnSamples) -> None:
         """Add the sums and samples that follow."""
@@ -320,27 +314,25 @@ class DrawnSamples:
         X = _stacked(blocks, "csr")
         del blocks
         codes = self._codes[rows]
-        drawn = _lowest(codes, np.concatenate(hashes))
+        lowest = np.concatenate(hashes)
         places = places_in_sample(X, self._n_threads)
-        all_sums = class_sums(places, codes, self._n_classes).plus(self.sums)
-        hashes = row_hashes(places, mixed(all_sums.places()), PLACE_STEPS)
+        hashes = row_hashes(places, mixed(self.sums.places()), PLACE_STEPS)
         order = np.lexsort([hashes, codes])
-        order = order[drawn[order]]
+        order = order[_drawn(codes, lowest)[order]]
         n_above = np.concatenate(
             [np.ravel((block > 0).sum(axis=1)) for block in matrix_blocks(places)]
         )
         folds, n_repeated = deal_folds(
             codes[order], hashes[order], n_above[order] >= _FEW_GENES, self._n_folds
         )
-        fold_of = self._fold_of
+        fold_of, sums = self._fold_of, self.sums
         if fold_of is None:
             fold_of = np.full(len(self._codes), -1)
             fold_of[rows[order]] = folds
-        n_parts = int(fold_of.max()) + 2
-        kept = class_sums(places, codes, self._n_classes, fold_of[rows] + 1, n_parts)
+            sums = sums.parted(places, codes, fold_of[rows] + 1)
         del places
         X = X[order].tocsc() if sparse.issparse(X) else X[order]
-        return kept.plus(self.sums), rows[order], X, fold_of, n_repeated
+        return sums, rows[order], X, fold_of, n_repeated
 
 
 def deal_folds(
@@ -376,7 +368,7 @@ def deal_folds(
     return fold_of_group[group], n_repeated
 
 
-def _lowest(codes: NDArray, hashes: NDArray) -> NDArray:
+def _drawn(codes: NDArray, hashes: NDArray) -> NDArray:
     """A mask of at most 500 samples per class, those of lowest hash."""
     drawn = np.zeros(len(codes), bool)
     for code in np.unique(codes):
