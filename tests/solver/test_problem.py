@@ -130,18 +130,3 @@ def test_a_sample_of_weight_two_counts_as_two_samples():
 def test_without_penalties_a_small_ridge_stands_in():
     assert a_problem(0, l1=0.0, l2=0.0)[0].l2 == RIDGE_FLOOR
     assert a_problem(0, l1=1e-3, l2=0.0)[0].l2 == 0
-
-
-def test_too_few_candidates_are_refused():
-    with pytest.raises(
-        ValueError, match=r"n_reference=4 reference genes .* 3 candidate genes"
-    ):
-        a_problem(0, candidates=np.arange(9) < 3)
-
-
-@pytest.mark.parametrize("candidates", [np.ones(9), np.ones(10, bool), np.arange(3)])
-def test_what_is_no_mask_of_the_genes_is_refused(candidates):
-    with pytest.raises(
-        ValueError, match=r"boolean mask with one entry per gene, shape \(9,\)"
-    ):
-        a_problem(0, candidates=candidates)

@@ -18,7 +18,6 @@ from optirank.solver.blocks import (
     LogisticLoss,
     ProblemMatrices,
     accelerated_steps,
-    centred_values,
     curvature_scale,
     project_capped_simplex,
 )
@@ -126,14 +125,6 @@ def test_matrices_are_the_scaled_ranks_less_their_weighted_means(seed, container
         np.testing.assert_allclose(
             in_full(make(a)), expected, atol=2e-6
         )  # the buffer serves again
-
-
-@pytest.mark.parametrize("container", CONTAINERS)
-def test_values_themselves_are_centred(container):
-    X, y = make_data(0)
-    v = np.random.default_rng(0).dirichlet(np.ones(len(y)))
-    matrix = centred_values(CONTAINERS[container](X), v)
-    np.testing.assert_allclose(in_full(matrix), X - v @ X, atol=1e-5)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)

@@ -18,6 +18,7 @@ from optirank_lab.benchmark.families import (
     FixedReferenceFamily,
     LogisticFamily,
     RankFamily,
+    centred_values,
 )
 
 N, D = 80, 14
@@ -48,9 +49,14 @@ CONVEX = {
 
 def fit_all(family, problem):
     models = {}
-    for chain in family.chains(problem[0].n_genes):
-        models.update(family.fit_chain(*problem, chain))
+    for head, penalties in family.chains(problem[0].n_genes).items():
+        fits = family.fit_chain(*problem, head, penalties)
+        models |= {(*head, *pair): model for pair, model in fits.items()}
     return models
+
+
+def key_of(family, setting):
+    return (*family.head(setting, D), setting["l1"], setting["l2"])
 
 
 @pytest.mark.parametrize("family", CONVEX.values(), ids=CONVEX)
@@ -61,8 +67,8 @@ def test_a_warm_chain_agrees_with_cold_fits_and_every_setting_has_its_model(
     warm, cold = (
         fit_all(replace(family, warm_start=w), problem) for w in (True, False)
     )
-    for setting in family.settings():
-        params, key = family.params(setting), family.key(setting, D)
+    for params in family.settings():
+        key = key_of(family, params)
         model = warm[key]
         assert model.converged
         assert model.objective == pytest.approx(cold[key].objective, rel=1e-5, abs=1e-5)
@@ -106,9 +112,9 @@ def test_sizes_that_are_the_same_number_of_genes_are_fitted_once(problem):
     family = OptirankFamily(
         (0.0,), (1e-3,), n_references=(0.005, 0.01, 1, 0.1, 1.0, 14)
     )
-    assert [chain.head for chain in family.chains(D)] == [(1,), (14,)]
+    assert list(family.chains(D)) == [(1,), (14,)]
     assert len(family.settings()) == 6
-    keys = {family.key(setting, D) for setting in family.settings()}
+    keys = {key_of(family, setting) for setting in family.settings()}
     assert keys == fit_all(family, problem).keys()
 
 
@@ -183,3 +189,12 @@ def test_samples_are_taken_in_all_their_forms(problem):
     expected = samples.orders.scores(w, gamma)[rows]
     np.testing.assert_allclose(part.orders.scores(w, gamma), expected)
     assert Samples(orders=samples.orders).take(rows).X is None
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_values_are_centred_for_lr(problem, container):
+    X = problem[0].X
+    v = np.random.default_rng(0).dirichlet(np.ones(N))
+    matrix = centred_values(container(X), v)
+    in_full = np.column_stack([matrix.dot(unit) for unit in np.eye(D)])
+    np.testing.assert_allclose(in_full, X - v @ X, atol=1e-5)

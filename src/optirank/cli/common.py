@@ -14,14 +14,14 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from optirank._util.names import printable
 
@@ -40,52 +40,33 @@ def is_on(name: str) -> bool:
     return context is not None and bool(context.find_root().params.get(name))
 
 
-def _with_values(words: Sequence[str]) -> list[str]:
-    """The words of a command line, where ``--adapt`` may stand alone."""
-    spelled: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=False):  # no words: none
-        if word == "--adapt" and following not in ("always", "auto"):
-            word = "--adapt=always"
-        spelled.append(word)
-    return spelled
+def with_examples(help: str) -> str:
+    """A help text whose indented paragraphs, the examples, keep their lines."""
+    return re.sub(r"\n\n(?=  )", "\n\n\b\n", inspect.cleandoc(help))
 
 
-class _PlainHelp:
-    """Help whose examples can be pasted."""
-
-    help: str | None
-
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write the help: text is wrapped, indented lines are left as they are."""
-        for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
-            formatter.write_paragraph()
-            if paragraph.startswith(" "):
-                formatter.write(
-                    "".join(f"  {line}\n" for line in paragraph.splitlines())
-                )
-            else:
-                with formatter.indentation():
-                    formatter.write_text(" ".join(paragraph.split()))
-
-
-class GroupedCommand(_PlainHelp, TyperCommand):
+class GroupedCommand(TyperCommand):
     """A command with help under headings, and errors in one line."""
+
+    def __init__(self, *args: Any, help: str | None = None, **settings: Any) -> None:
+        super().__init__(*args, help=with_examples(help or ""), **settings)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments by their names."""
         arguments = [
-            parameter
+            _argument_name(parameter)
             for parameter in self.get_params(ctx)
             if parameter.param_type_name == "argument"
         ]
-        return [
-            "[OPTIONS]",
-            *(str(argument.metavar or argument.name.upper()) for argument in arguments),
-        ]
+        return ["[OPTIONS]", *arguments]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line."""
-        return super().parse_args(ctx, _with_values(args))
+        """Read the command line, where ``--adapt`` may stand alone."""
+        for place, word in enumerate(args):
+            following = args[place + 1 : place + 2]
+            if word == "--adapt" and following not in (["always"], ["auto"]):
+                args[place] = "--adapt=always"
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -96,30 +77,28 @@ class GroupedCommand(_PlainHelp, TyperCommand):
         """Write arguments, then options by the heading they were given."""
         groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
-            if (record := parameter.get_help_record(ctx)) is not None:
-                heading = getattr(parameter, "rich_help_panel", None) or "Options"
-                if parameter.param_type_name == "argument":
-                    heading = "Arguments"
-                    record = (
-                        str(parameter.metavar or parameter.name.upper()),
-                        record[1],
-                    )
-                groups.setdefault(heading, []).append(record)
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            heading = getattr(parameter, "rich_help_panel", None) or "Options"
+            if parameter.param_type_name == "argument":
+                heading, record = "Arguments", (_argument_name(parameter), record[1])
+            groups.setdefault(heading, []).append(record)
         for heading, records in groups.items():
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
 
 
-class PlainGroup(_PlainHelp, TyperGroup):
-    """A group of commands."""
+def _argument_name(argument: Any) -> str:
+    """An argument as help names it, whatever the version of Typer."""
+    return str(argument.metavar or argument.name.upper())
 
 
 def program(name: str, version: str, help: str) -> typer.Typer:
     """A program without commands yet: its help, and the options before a command."""
     app = typer.Typer(
-        cls=PlainGroup,
-        help=help,
+        help=with_examples(help),
         add_completion=False,
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -198,32 +177,21 @@ def tidy(context: Any = None) -> Iterator[None]:
 def _in_words(error: Exception) -> tuple[str, int]:
     """What went wrong, and the exit code."""
     text = str(error)
-    if isinstance(error, OSError):
-        return _system_error(error), BAD_INPUT
-    if isinstance(error, MemoryError):
+    if isinstance(error, OSError) and error.errno is not None:
+        text = str(error.strerror).lower()
+        if error.filename is not None:
+            text = f"{error.filename}: {text}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            text += " (make room, or name a file on another disk)"
+    elif isinstance(error, MemoryError):
         text = (
             f"there is not enough memory ({text or 'none is left'}): use a machine "
             "with more, fewer samples, or --jobs 1"
         )
-        return text, BAD_INPUT
-    if isinstance(error, ValueError | TypeError | ImportError):
-        return text, BAD_INPUT
-    text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
-    return f"{text} (optirank --debug shows where)", UNEXPECTED
-
-
-def _system_error(error: OSError) -> str:
-    """What the system says is wrong with which file, and what to do about a
-    full disk.
-    """
-    if error.errno is None:
-        return str(error)
-    text = str(error.strerror).lower()
-    if error.filename is not None:
-        text = f"{error.filename}: {text}"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        text += " (make room, or name a file on another disk)"
-    return text
+    elif not isinstance(error, OSError | ValueError | TypeError | ImportError):
+        text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
+        return f"{text} (optirank --debug shows where)", UNEXPECTED
+    return text, BAD_INPUT
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -245,7 +213,9 @@ def tell_error(text: str) -> None:
 
 
 def in_flags(text: str) -> str:
-    """A message of the product, whose parameters (``use_raw=True``) become options."""
+    """A message of the product, whose parameters (``use_raw=True``) become options:
+    those of the command that runs, or of the first command that has them.
+    """
     flags = dict(_all_flags())
     if (context := _running.get()) is not None:
         flags |= _flags_of(context.command)
@@ -262,7 +232,7 @@ def in_flags(text: str) -> str:
 
 @cache
 def _all_flags() -> dict[str, str]:
-    """The option of each parameter; of two commands that differ, that of the first."""
+    """The option of each parameter of any command."""
     from optirank.cli import app
 
     commands: Any = typer.main.get_command(app)

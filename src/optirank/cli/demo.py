@@ -12,7 +12,6 @@ import typer
 from optirank._util.files import check_outputs
 from optirank.cli import options as opt
 from optirank.cli.common import echo
-from optirank.cli.options import OUTPUT, option
 
 
 def example(
@@ -34,7 +33,9 @@ def example(
       optirank example pair --force
     """
     from optirank.datasets.example import write_example
-    from optirank.workflow.cells import write_cells
+    from optirank.io.reading import write_h5ad
+    from optirank.model.file import SHIPPED, load
+    from optirank.workflow.cards import make_cells
 
     if folder.is_dir():
         paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
@@ -42,13 +43,16 @@ def example(
         check_outputs(outputs, (), force=force)
     for path in write_example(folder, force=force):
         echo(str(path))
-    echo(str(write_cells("pancreas-human", folder, "islets")))
+    cells = make_cells(load(SHIPPED / "pancreas-human.optirank"))
+    note = {"note": "generated from the model pancreas-human"}
+    echo(str(write_h5ad(cells, folder / "islets.h5ad", note)))
 
 
 def demo(
     context: typer.Context,
     out: Annotated[
-        Path, option("FOLDER", "Where to write the results.", OUTPUT, "--out", "-o")
+        Path,
+        opt.option("FOLDER", "Where to write the results.", opt.OUTPUT, "--out", "-o"),
     ] = Path("optirank-demo"),
 ) -> None:
     """Train on generated cells, label cells of another platform, and show how well.
@@ -63,9 +67,14 @@ def demo(
       optirank demo -o results
     """
     with_pages = all(find_spec(name) for name in ("jinja2", "matplotlib"))
-    for words in _demo_commands(out, with_pages):
-        echo(f"\n$ optirank {shlex.join(words)}")
-        _run(words, context)
+    program: Any = context.find_root().command
+    for name, *words in _demo_commands(out, with_pages):
+        echo(f"\n$ optirank {shlex.join([name, *words])}")
+        code = program.commands[name].main(
+            words, prog_name=name, standalone_mode=False, parent=context.parent
+        )
+        if code:
+            raise typer.Exit(code)
     if not with_pages:
         echo("\nNo reports: they need pip install 'optirank[report]'")
 
@@ -98,14 +107,3 @@ def _demo_commands(out: Path, with_pages: bool) -> list[list[str]]:
         ["evaluate", query, *given, *label, *page("evaluation.html")],
     ]
     return [[*words, "--force"] for words in commands]
-
-
-def _run(words: list[str], context: typer.Context) -> None:
-    """Run a command of this program; its exit code, where it fails, is ours."""
-    program: Any = context.find_root().command
-    name, *arguments = words
-    code = program.commands[name].main(
-        arguments, prog_name=name, standalone_mode=False, parent=context.parent
-    )
-    if code:
-        raise typer.Exit(code)

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.files import replacing
 from optirank._util.names import counted, in_percent, percent, some
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo, tell
-from optirank.cli.options import option
 from optirank.cli.outputs import outputs, show_warnings, write_page
+from optirank.workflow.options import DesignOptions
 
 if TYPE_CHECKING:
     import pandas as pd
-    from anndata import AnnData
 
     from optirank.workflow.design import DesignResult
-    from optirank.workflow.options import DesignOptions
 
+_WEAKEST = 4  # classes that are listed
+_WIDE = 36  # columns of a title
+_KINDS = {
+    "chosen": "A panel of {n} genes is chosen{required}",
+    "extended": "The list is extended to {n} genes{required}",
+    "scored": "A list of {n} genes is scored as it is",
+}
+Record = dict[Any, Any]
 _JUDGE = "Options for another platform"
 
 
@@ -34,13 +41,13 @@ def design(
     label: opt.Labels,
     out: Annotated[
         Path,
-        option("TABLE.csv", "The genes; - for stdout.", opt.OUTPUT, "--out", "-o"),
+        opt.option("TABLE.csv", "The genes; - for stdout.", opt.OUTPUT, "--out", "-o"),
     ],
     batch: opt.Batch = None,
     n_jobs: opt.Threads = None,
     test: Annotated[
         Path | None,
-        option(
+        opt.option(
             "FILE",
             "Labelled samples of another platform: they judge the panel, and never "
             "choose it.",
@@ -49,11 +56,11 @@ def design(
     ] = None,
     test_label: Annotated[
         str | None,
-        option("COLUMN", "Their classes; default: as --label.", _JUDGE),
+        opt.option("COLUMN", "Their classes; default: as --label.", _JUDGE),
     ] = None,
     n_genes: Annotated[
         int | None,
-        option(
+        opt.option(
             "N",
             "Genes in the panel; default: 100, or those of the list.",
             opt.GENES,
@@ -63,7 +70,7 @@ def design(
     ] = None,
     gene_list: Annotated[
         Path | None,
-        option(
+        opt.option(
             "FILE",
             "A list, one gene per line, to score as it is; with --genes, to extend.",
             opt.GENES,
@@ -72,7 +79,7 @@ def design(
     ] = None,
     skip_unknown: Annotated[
         bool,
-        option(
+        opt.option(
             None,
             "Go on without genes of the list that the reference lacks.",
             opt.GENES,
@@ -81,7 +88,7 @@ def design(
     ] = False,
     query: Annotated[
         Path | None,
-        option(
+        opt.option(
             "QUERY",
             "To be labelled later: use only its genes; a list of genes will do.",
             opt.GENES,
@@ -91,7 +98,7 @@ def design(
     include: opt.Include = None,
     exclude: Annotated[
         list[str] | None,
-        option(
+        opt.option(
             "GENES",
             "Genes that may not be: names, patterns such as 'MT-*', a file, or the "
             "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell cycle).",
@@ -100,7 +107,7 @@ def design(
     ] = None,
     min_mean: Annotated[
         float | None,
-        option(
+        opt.option(
             "COUNTS",
             "Least mean, per 10,000, in the class where a gene is highest.",
             opt.GENES,
@@ -108,11 +115,11 @@ def design(
         ),
     ] = None,
     max_mean: Annotated[
-        float | None, option("COUNTS", "Largest such mean.", opt.GENES, min=0.0)
+        float | None, opt.option("COUNTS", "Largest such mean.", opt.GENES, min=0.0)
     ] = None,
     per_class: Annotated[
         int | None,
-        option(
+        opt.option(
             "N",
             "Genes of largest weight that each class, or label of a tree, keeps.",
             opt.GENES,
@@ -123,7 +130,7 @@ def design(
     description: opt.Description = None,
     model_out: Annotated[
         Path | None,
-        option(
+        opt.option(
             "MODEL", "Write the model that labels the assay.", opt.OUTPUT, "--model"
         ),
     ] = None,
@@ -149,21 +156,34 @@ def design(
       optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
       optirank design ref.h5ad --label type --genes 50 --test spots.h5ad -o panel.csv
     """
-    from optirank import save
-    from optirank._util.files import replacing
+    from optirank.io.reading import is_table, open_file
+    from optirank.model import save
     from optirank.workflow.design import design as run
     from optirank.workflow.sources import open_sources
 
     if test_label is not None and test is None:
         raise ValueError("--test-label is about test data: name them (--test FILE)")
-    given = opt.given_options(context)
-    reading = opt.reading_options(given)
-    asked = _design_options(given)
+    if gene_list is not None and not gene_list.is_file():
+        raise FileNotFoundError(
+            f"{gene_list} does not exist: name a file of genes (--list)"
+        )
+    reading = opt.reading_options(context)
+    genes_in = reading.get("genes_in")
+    asked = opt.among(
+        DesignOptions,
+        context,
+        **opt.reference_options(context),
+        query_genes=None if query is None else _query_genes(query, genes_in),
+    )
     judged_by = test_label or asked.columns[-1]
+    judging: Any = nullcontext()
+    if test is not None:
+        genes_in = genes_in if is_table(test) else None
+        judging = open_file(test, label=judged_by, genes_in=genes_in)
     with (
         outputs(context, {"the panel": out, "the model": model_out}) as target,
         open_sources(files, asked.columns, batch, **reading) as (data, source_column),
-        _open_test(test, judged_by, given.get("genes_in")) as judges,
+        judging as judges,
         progress_bar("designing", lines=True) as bar,
     ):
         result = run(
@@ -189,23 +209,6 @@ def design(
         write_page(result, context)
 
 
-def _design_options(given: Mapping[str, Any]) -> DesignOptions:
-    """What is asked of the design, with the names of genes read from their files."""
-    from optirank.workflow.options import DesignOptions
-
-    gene_list = given.get("gene_list")
-    if gene_list is not None and not Path(gene_list).is_file():
-        raise FileNotFoundError(
-            f"{gene_list} does not exist: name a file of genes (--list)"
-        )
-    values = opt.genes_asked(given)
-    if "query" in given:
-        values["query_genes"] = _query_genes(
-            Path(given["query"]), given.get("genes_in")
-        )
-    return opt.among(DesignOptions, values)
-
-
 def _query_genes(path: Path, genes_in: str | None) -> list[str]:
     """The genes of the data to be labelled later, from a list or from data."""
     from optirank.io.reading import check_path, is_table, read_gene_names
@@ -217,73 +220,76 @@ def _query_genes(path: Path, genes_in: str | None) -> list[str]:
     return read_gene_names(path, genes_in)
 
 
-def _open_test(
-    test: Path | None, label: str, genes_in: str | None
-) -> AbstractContextManager[AnnData | None]:
-    """The labelled samples of another platform, whose column is looked for at once."""
-    from optirank.io.reading import is_table, open_file
-
-    if test is None:
-        return nullcontext()
-    return open_file(test, label=label, genes_in=genes_in if is_table(test) else None)
-
-
-_WEAKEST = 4  # classes that are listed
-_WIDE = 36  # columns of a title
-_KINDS = {
-    "chosen": "A panel of {n} genes is chosen{required}",
-    "extended": "The list is extended to {n} genes{required}",
-    "scored": "A list of {n} genes is scored as it is",
-}
-
-Record = dict[Any, Any]
-
-
 def summary(result: DesignResult) -> list[str]:
     """What there is to say of a design, line by line."""
     required = f", {result.n_required} of them required" if result.n_required else ""
     kind = _KINDS[result.kind].format(n=len(result.genes), required=required)
+    confused = [
+        f"{row['class']} as {row['labelled']} {percent(row['share'])}"
+        for row in result.confusions.head(3).to_dict("records")
+    ]
     n_genes = result.classes.sort_values("n_genes", kind="stable")["n_genes"]
-    return [
+    lines = [
         f"{kind}, for {len(result.classes)} classes.",
         "Balanced accuracy, % (95 % interval)",
         *_under_conditions(result),
         "Weakest classes, % (95 % interval; without the first gene it depends on)",
         *_weakest(result.classes),
-        _confused(result.confusions),
+        f"Most confused: {'; '.join(confused)}"
+        if confused
+        else "No two classes are confused.",
         f"Genes per class: {n_genes.iloc[0]} ({n_genes.index[0]}) to "
         f"{n_genes.iloc[-1]} ({n_genes.index[-1]})",
-        *_by_level(result.genes),
-        *_about_list(result),
     ]
+    if "below" in result.genes:  # of a tree
+        numbers = result.genes["below"].value_counts().sort_index()
+        told = [
+            f"{n} below {label}" if label else f"{n} at the top"
+            for label, n in numbers.items()
+        ]
+        lines.append(f"Genes that tell labels apart: {', '.join(told)}")
+    return lines + _about_list(result)
 
 
 def _under_conditions(result: DesignResult) -> list[str]:
     """A line per kind of condition, and one for the test data."""
-    by_kind: dict[str, list[Record]] = {}
-    for row in result.conditions.to_dict("records"):
-        by_kind.setdefault(row["kind"], []).append(row)
-    failing = by_kind["failing"]
+    from optirank.workflow.design_tables import PLATFORM_WORDS
+
+    rows_of: dict[Any, list[Record]] = {
+        kind: rows.to_dict("records")
+        for kind, rows in result.conditions.groupby("kind", sort=False)
+    }
     lowest = [
         f"{row['amount']:.0%}: {in_percent(row['lowest'])} ({row['lowest_class']})"
-        for row in failing
+        for row in rows_of["failing"]
     ]
     curve = result.model.card.curve
     sizes = [
         f"{point.n_genes}: {in_percent(point.balanced_accuracy)}" for point in curve
     ]
     texts = {
-        "held-out samples": _with_interval(by_kind["as it is"][0]),
+        "held-out samples": _with_interval(rows_of["as it is"][0]),
         "by number of genes": ", ".join(sizes) if len(sizes) > 1 else "",
-        "genes that fail": _each(failing),
+        "genes that fail": _each(rows_of["failing"], "{:.0%}".format),
         "the same, lowest class of any draw": ", ".join(lowest),
-        "a class without its best genes": _each(by_kind["needed"]),
-        "simulated platforms": _each(by_kind["platform"]),
-        "counts thinned": _each(by_kind.get("thinned", [])),
+        "a class without its best genes": _each(rows_of["needed"], "{:.0f}".format),
+        "simulated platforms": _each(rows_of["platform"], PLATFORM_WORDS.get),
+        "counts thinned": _each(
+            rows_of.get("thinned", []), lambda share: f"to 1/{round(1 / share)}"
+        ),
     }
-    for row in by_kind.get("test", []):
+    for row in rows_of.get("test", []):
         texts[row["condition"]] = _with_interval(row)
     return [_line(title, text) for title, text in texts.items() if text]
+
+
+def _each(rows: list[Record], amount: Callable[[float], object]) -> str:
+    """The accuracy under each condition of a kind, whose amounts a function spells."""
+    texts = [
+        f"{amount(row['amount'])}: {in_percent(row['balanced_accuracy'])}"
+        for row in rows
+    ]
+    return ", ".join(texts)
 
 
 def _weakest(classes: pd.DataFrame) -> list[str]:
@@ -298,26 +304,6 @@ def _weakest(classes: pd.DataFrame) -> list[str]:
         depends_on = f", depends on {row['depends_on']}" if row["depends_on"] else ""
         lines.append(_line(str(name), text + depends_on))
     return lines
-
-
-def _confused(confusions: pd.DataFrame) -> str:
-    if confusions.empty:
-        return "No two classes are confused."
-    pairs = [
-        f"{row['class']} as {row['labelled']} {percent(row['share'])}"
-        for row in confusions.head(3).to_dict("records")
-    ]
-    return f"Most confused: {'; '.join(pairs)}"
-
-
-def _by_level(genes: pd.DataFrame) -> list[str]:
-    """Of a tree, how many genes tell apart the labels below each coarser one."""
-    if "below" not in genes:
-        return []
-    numbers = genes["below"].value_counts().sort_index()
-    places = [f"below {name}" if name else "at the top" for name in numbers.index]
-    told = [f"{n} {place}" for n, place in zip(numbers, places, strict=True)]
-    return [f"Genes that tell labels apart: {', '.join(told)}"]
 
 
 def _about_list(result: DesignResult) -> list[str]:
@@ -339,23 +325,6 @@ def _about_list(result: DesignResult) -> list[str]:
             f"{what} nothing (without {without} {accuracy}): {some(idle['gene'], 10)}"
         )
     return lines
-
-
-def _each(rows: list[Record]) -> str:
-    """The accuracy under each condition of a kind."""
-    from optirank.workflow.design_tables import PLATFORM_WORDS
-
-    amounts: dict[str, Callable[[float], str]] = {
-        "failing": "{:.0%}".format,
-        "needed": "{:.0f}".format,
-        "platform": PLATFORM_WORDS.__getitem__,
-        "thinned": lambda share: f"to 1/{round(1 / share)}",
-    }
-    texts = []
-    for row in rows:
-        amount = amounts[row["kind"]](row["amount"])
-        texts.append(f"{amount}: {in_percent(row['balanced_accuracy'])}")
-    return ", ".join(texts)
 
 
 def _line(title: str, text: str) -> str:

@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.files import replacing
+from optirank._util.names import some
 from optirank.cli import options as opt
 from optirank.cli.common import echo
-from optirank.cli.options import option
 from optirank.cli.outputs import STDOUT, outputs, show_notes, show_sizes, show_table
+from optirank.workflow.options import PredictOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.model import Model
     from optirank.workflow.predict import Explanation
+
+_SHOWN = 15  # genes on the terminal: they fit without scrolling
+_PANEL_OUT = (
+    "Write a model (.optirank), or the genes with their weights (.csv; - for stdout)."
+)
 
 
 def models(
@@ -44,19 +50,29 @@ def models(
     """
     from optirank.model import load
     from optirank.model.file import find_model, known_models
+    from optirank.workflow.cards import judged_accuracy
 
     if name is not None:
         show_card(find_model(name))
         return
     rows = []
-    damaged = []
     for known, path in known_models().items():
         try:
             model = load(path.absolute())
         except ValueError as error:  # one damaged file does not hide the others
-            damaged.append(f"{path} is left out: {error}")
+            echo(f"note: {path} is left out: {error}", err=True)
             continue
-        rows.append(_row(known, model))
+        card = model.card
+        mean, lowest, n_sets = judged_accuracy(card)
+        row = (
+            known,
+            f"{card.species} {card.tissue}".strip(),
+            some(model.classes, 20),
+            model.n_genes,
+            card.n_samples or "",
+            f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else "",
+        )
+        rows.append(row)
     columns = ("name", "tissue", "labels", "genes", "samples", "accuracy")
     show_table("Models", columns, rows, whole=("name", "tissue"))
     echo(
@@ -65,31 +81,6 @@ def models(
         "sources\nleft out of training\n"
         "optirank models NAME shows a card; predict FILE --model NAME labels samples"
     )
-    for text in damaged:
-        echo(f"note: {text}", err=True)
-
-
-def _row(name: str, model: Model) -> tuple[str, ...]:
-    """A model in one line of the table."""
-    from optirank._util.names import some
-    from optirank.workflow.cards import judged_accuracy
-
-    card = model.card
-    mean, lowest, n_sets = judged_accuracy(card)
-    return (
-        name,
-        f"{card.species} {card.tissue}".strip(),
-        some(model.classes, 20),
-        str(model.n_genes),
-        str(card.n_samples or ""),
-        f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else "",
-    )
-
-
-_SHOWN = 15  # genes on the terminal: they fit without scrolling
-_PANEL_OUT = (
-    "Write a model (.optirank), or the genes with their weights (.csv; - for stdout)."
-)
 
 
 @opt.with_options(opt.labelling, opt.reading, without=["clusters"])
@@ -101,11 +92,11 @@ def inspect(
     ] = None,
     explain: Annotated[
         str | None,
-        option("SAMPLE", "Show why this sample of FILE gets its label.", None),
+        opt.option("SAMPLE", "Show why this sample of FILE gets its label.", None),
     ] = None,
     label: Annotated[
         str | None,
-        option("CLASS", "Class to explain; default: the label.", None, "--class"),
+        opt.option("CLASS", "Class to explain; default: the label.", None, "--class"),
     ] = None,
     **options: Any,
 ) -> None:
@@ -123,7 +114,6 @@ def inspect(
     """
     from optirank.model import load
     from optirank.model.file import find_model
-    from optirank.workflow.options import PredictOptions
 
     if (file is None) != (explain is None):
         raise ValueError(
@@ -134,13 +124,12 @@ def inspect(
         return
     from optirank.workflow.label_files import explain_sample
 
-    given = opt.given_options(context)
     labels = explain_sample(
         file,
         load(model),
         str(explain),
-        opt.among(PredictOptions, given),
-        **opt.reading_options(given),
+        opt.among(PredictOptions, context),
+        **opt.reading_options(context),
     )
     show_notes(labels)
     assert labels.explanation is not None
@@ -217,10 +206,10 @@ def panel(
     context: typer.Context,
     model: opt.ModelFile,
     genes: Annotated[
-        int | None, option("N", "Take the panel of N genes.", None, min=2)
+        int | None, opt.option("N", "Take the panel of N genes.", None, min=2)
     ] = None,
     out: Annotated[
-        Path | None, option("FILE", _PANEL_OUT, opt.OUTPUT, "--out", "-o")
+        Path | None, opt.option("FILE", _PANEL_OUT, opt.OUTPUT, "--out", "-o")
     ] = None,
     force: opt.Force = False,
 ) -> None:
@@ -237,7 +226,7 @@ def panel(
       optirank panel model.optirank --genes 30 -o small.optirank
       optirank panel model.optirank -o genes.csv
     """
-    from optirank.model import load
+    from optirank.model import load, save
     from optirank.workflow.cards import size_table
 
     with outputs(context, {"the panel": out}) as target:
@@ -254,23 +243,17 @@ def panel(
             fitted = fitted.smaller(genes)
         _show_genes(fitted.table())
         show_sizes(size_table(fitted))
-        if target is not None:
-            kind = _write_panel(fitted, target)
-            echo(f"{out}: {kind} {fitted.n_genes} genes")
-
-
-def _write_panel(fitted: Model, target: Path) -> str:
-    """Write a model, or a table of its genes and weights, as the name says."""
-    from optirank import save
-    from optirank._util.files import replacing
-
-    if target.suffix.lower() == ".optirank":
-        save(fitted, target, overwrite=True)
-        return "a model of"
-    table = fitted.export() if fitted.votes else fitted.table()
-    with replacing(target) as temporary:
-        table.to_csv(temporary, index=False)
-    return "a table of"
+        if target is None:
+            return
+        if target.suffix.lower() == ".optirank":
+            save(fitted, target, overwrite=True)
+            kind = "a model of"
+        else:
+            table = fitted.export() if fitted.votes else fitted.table()
+            with replacing(target) as temporary:
+                table.to_csv(temporary, index=False)
+            kind = "a table of"
+        echo(f"{out}: {kind} {fitted.n_genes} genes")
 
 
 def _show_genes(table: pd.DataFrame) -> None:
@@ -295,11 +278,11 @@ def export(
     context: typer.Context,
     model: opt.ModelFile,
     out: Annotated[
-        Path, option("PAGE.html", "The page to write.", opt.OUTPUT, "--out", "-o")
+        Path, opt.option("PAGE.html", "The page to write.", opt.OUTPUT, "--out", "-o")
     ] = Path("model.html"),
     h5ad: Annotated[
         bool,
-        option(
+        opt.option(
             None,
             "Let the page read .h5ad and .h5 of 10x too: 1.4 MB more.",
             opt.OUTPUT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -13,7 +13,6 @@ import typer
 
 from optirank._util.names import valid_text
 
-F = TypeVar("F", bound=Callable[..., None])
 Options = TypeVar("Options")
 GENES = "Options for the genes"
 CARD = "Options for the model's card"
@@ -34,25 +33,17 @@ def option(
     )
 
 
-_FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
-File = Annotated[Path, typer.Argument(metavar="FILE", help=f"{_FORMATS}.")]
+FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
 Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...",
-        help=f"{_FORMATS}; several are used together, each held out in turn.",
-    ),
-]
-Queries = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILE...", help=f"{_FORMATS}; several are labelled one after the other."
+        help=f"{FORMATS}; several are used together, each held out in turn.",
     ),
 ]
 _MODEL = "A model file, or the name of a model (optirank models)."
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
 Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
-Label = Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")]
 Labels = Annotated[
     str,
     option(
@@ -279,12 +270,12 @@ def reading(
 
 def with_options(
     *groups: Callable[..., None], without: Sequence[str] = ()
-) -> Callable[[F], F]:
+) -> Callable[..., Callable[..., None]]:
     """Give a command the options of groups such as `reading`, in place of
     ``**options``, save those named in ``without``.
     """
 
-    def decorate(command: F) -> F:
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         parameters = [
             parameter
@@ -303,25 +294,22 @@ def with_options(
     return decorate
 
 
-def given_options(context: typer.Context) -> dict[str, Any]:
-    """What was given to a command, by parameter; what was not has no entry."""
-    return {name: value for name, value in context.params.items() if value is not None}
-
-
-def among(options: type[Options], given: Mapping[str, Any]) -> Options:
-    """A dataclass of options of the product, filled with those that were given."""
+def among(options: type[Options], context: typer.Context, **changed: object) -> Options:
+    """A dataclass of options of the product, filled with what a command was given."""
+    given = context.params | changed
     names = [field.name for field in fields(options)]  # type: ignore[arg-type]
-    return options(**{name: given[name] for name in names if name in given})
+    return options(
+        **{name: given[name] for name in names if given.get(name) is not None}
+    )
 
 
-def reading_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def reading_options(context: typer.Context) -> dict[str, Any]:
     """Those options that were given that `optirank.datasets.open_expression` takes."""
-    names = inspect.signature(reading).parameters
-    return {
-        name: listed(given[name]) if name == "annotations" else given[name]
-        for name in names
-        if name in given
+    given = {
+        name: context.params[name] for name in inspect.signature(reading).parameters
     }
+    given["annotations"] = listed(given["annotations"]) or None
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def listed(text: str | None) -> list[str]:
@@ -329,10 +317,10 @@ def listed(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def renamed(items: Sequence[str]) -> dict[str, str]:
+def renamed(items: Sequence[str] | None) -> dict[str, str]:
     """Names of labels from ``THEIRS=OURS``."""
     names = {}
-    for item in items:
+    for item in items or ():
         theirs, _, ours = item.partition("=")
         if not theirs or not ours:
             raise ValueError(
@@ -342,20 +330,25 @@ def renamed(items: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def genes_asked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given to a training or a design: columns of labels, genes by name from
-    the files that list them, and the threads.
+def reference_options(context: typer.Context) -> dict[str, Any]:
+    """What a training or a design was given, in the product's words: columns of labels,
+    genes by name from the files that list them, and the threads.
     """
     from optirank.workflow.sources import gene_names_in
 
-    values = {"n_jobs": -1} | dict(given)
-    values["label"] = listed(given["label"])
+    given = context.params
+    options = {"label": listed(given["label"]), "n_jobs": given["n_jobs"] or -1}
     for name in ("include", "exclude", "gene_list"):
-        if given.get(name):
-            value = given[name]
-            items = value if isinstance(value, list | tuple) else [value]
-            values[name] = gene_names_in([str(item) for item in items])
-    return values
+        if given[name]:
+            options[name] = gene_names_in([str(item) for item in items_of(given[name])])
+    return options
+
+
+def items_of(value: Any) -> list[Any]:
+    """What was given of an option, once or several times."""
+    if value is None:
+        return []
+    return [*value] if isinstance(value, list | tuple) else [value]
 
 
 def this_command(
@@ -374,8 +367,9 @@ def this_command(
             continue
         if recorded and parameter.name in _NO_RESULT:
             continue
-        items = value if isinstance(value, list | tuple) else [value]
-        texts = [_file_name(str(item)) if recorded else str(item) for item in items]
+        texts = [str(item) for item in items_of(value)]
+        if recorded:
+            texts = [_file_name(text) for text in texts]
         if parameter.param_type_name == "argument":
             words += texts
         elif value is True:

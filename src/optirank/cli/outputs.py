@@ -19,6 +19,7 @@ import typer
 from optirank._util.files import claimed_outputs
 from optirank._util.names import printable
 from optirank.cli.common import BAD_INPUT, echo, in_flags, is_on, tell, tell_error
+from optirank.cli.options import items_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,21 +64,13 @@ def outputs(
     first = next(iter(named.values()))
     files = {what: path for what, path in named.items() if path != STDOUT}
     files["the report"] = report
-    with claimed_outputs(files, _inputs(given), force=given["force"]):
+    inputs = [path for name in _READ for path in items_of(given.get(name))]
+    with claimed_outputs(files, inputs, force=given["force"]):
         if first != STDOUT:
             yield first
             return
         with _to_stdout(suffix) as path:
             yield path
-
-
-def _inputs(given: Mapping[str, Any]) -> list[str | Path]:
-    """The files that a command reads."""
-    inputs: list[str | Path] = []
-    for name in _READ:
-        value = given.get(name) or []
-        inputs += value if isinstance(value, list | tuple) else [value]
-    return inputs
 
 
 @contextmanager
@@ -125,9 +118,9 @@ def show_notes(result: Result) -> None:
         tell(f"note: {note}", err=True)
 
 
-def end_strictly(labels: Labels, *, strict: bool) -> None:
+def end_strictly(labels: Labels, context: typer.Context) -> None:
     """End with an error, after all is written, where strict labels have an alarm."""
-    if strict and labels.alarmed:
+    if context.params["strict"] and labels.alarmed:
         tell_error(
             "optirank: --strict: the labels may all be wrong, see the warning; all are "
             "withheld"
@@ -165,7 +158,9 @@ def show_table(
         padding=(0, 0, 0, 1),
     )
     for place, name in enumerate(columns):
-        numbers = _are_numbers([row[place] for row in cells])
+        filled = [row[place] for row in cells if row[place] not in ("", "-", "–")]
+        # Most of the cells that are filled
+        numbers = 2 * sum(map(bool, map(_NUMBER.fullmatch, filled))) > len(filled)
         table.add_column(
             Text(printable(name)),
             justify="right" if numbers else "left",
@@ -175,12 +170,6 @@ def show_table(
     for row in cells:
         table.add_row(*map(Text, row))
     Console(highlight=False, quiet=is_on("quiet")).print(table)
-
-
-def _are_numbers(cells: Sequence[str]) -> bool:
-    """Whether most of the cells that are filled are numbers."""
-    filled = [cell for cell in cells if cell not in ("", "-", "–")]
-    return 2 * sum(map(bool, map(_NUMBER.fullmatch, filled))) > len(filled)
 
 
 def show_performance(performance: Performance, title: str) -> None:

@@ -5,6 +5,7 @@ against the true classes, and the commands that help where genes are missing.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.files import replacing, write_text
-from optirank._util.names import counted
+from optirank._util.names import counted, percent
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo
-from optirank.cli.options import option
 from optirank.cli.outputs import (
     STDOUT,
     end_strictly,
@@ -28,6 +28,7 @@ from optirank.cli.outputs import (
     show_table,
     write_page,
 )
+from optirank.workflow.options import PredictOptions, class_share
 
 if TYPE_CHECKING:
     from optirank.model import Model
@@ -40,17 +41,29 @@ _OUT = (
 )
 
 
+_TABLES = (
+    "The table of classes (.csv), or all figures and tables (.json); - for stdout, "
+    "as .csv."
+)
+
+
 @opt.with_options(opt.labelling, opt.reading)
 def predict(
     context: typer.Context,
-    query: opt.Queries,
+    query: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help=f"{opt.FORMATS}; several are labelled one after the other.",
+        ),
+    ],
     model: opt.Model,
-    out: Annotated[Path, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path(
+    out: Annotated[Path, opt.option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path(
         "labels.csv"
     ),
     spreadsheet: Annotated[
         bool,
-        option(
+        opt.option(
             None,
             "Write texts that a spreadsheet would run as formulas with an apostrophe.",
             opt.OUTPUT,
@@ -87,9 +100,7 @@ def predict(
     """
     from optirank.model import load
     from optirank.workflow.label_files import predict_file, record_path, write_record
-    from optirank.workflow.options import PredictOptions
 
-    given = opt.given_options(context)
     record = None if out == STDOUT else record_path(out)
     written = {"the labels": out, "the record of the labels": record}
     with outputs(context, written) as target:
@@ -102,11 +113,11 @@ def predict(
                 query,
                 fitted,
                 target,
-                opt.among(PredictOptions, given),
+                opt.among(PredictOptions, context),
                 spreadsheet=spreadsheet,
                 progress=bar.update,
                 dask=dask,
-                **opt.reading_options(given),
+                **opt.reading_options(context),
             )
         if record is not None:
             write_record(labels, out)
@@ -120,7 +131,7 @@ def predict(
             f"{counted(n_withheld, 'label', 'labels')} withheld"
         )
         write_page(labels, context)
-    end_strictly(labels, strict=given["strict"])
+    end_strictly(labels, context)
 
 
 def _show_labels(labels: Labels) -> None:
@@ -139,23 +150,15 @@ def _show_labels(labels: Labels) -> None:
         show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
 
 
-# Options of which a new training has its own
-_OUTPUTS = ("--out", "--report", "--for")
-_TABLES = (
-    "The table of classes (.csv), or all figures and tables (.json); - for stdout, "
-    "as .csv."
-)
-
-
 @opt.with_options(opt.labelling, opt.reading, without=["clusters", "levels"])
 def evaluate(
     context: typer.Context,
-    query: opt.File,
+    query: Annotated[Path, typer.Argument(metavar="FILE", help=f"{opt.FORMATS}.")],
     model: opt.Model,
-    label: Annotated[str, option("COLUMN", "True classes.", None, "--label", "-l")],
+    label: Annotated[str, opt.option("COLUMN", "True classes.", None, "--label", "-l")],
     mapping: Annotated[
         list[str] | None,
-        option(
+        opt.option(
             "THEIRS=OURS",
             "A class of that column, and the model's name for it. Repeatable.",
             None,
@@ -164,7 +167,7 @@ def evaluate(
     ] = None,
     prevalence: Annotated[
         list[str] | None,
-        option(
+        opt.option(
             "CLASS=SHARE",
             "Share of a class where the model will be used, for PPV and NPV; default: "
             "as in the query. Repeatable.",
@@ -172,7 +175,7 @@ def evaluate(
         ),
     ] = None,
     out: Annotated[
-        Path | None, option("FILE", _TABLES, opt.OUTPUT, "--out", "-o")
+        Path | None, opt.option("FILE", _TABLES, opt.OUTPUT, "--out", "-o")
     ] = None,
     report: opt.Report = None,
     dated: opt.Dated = False,
@@ -199,9 +202,7 @@ def evaluate(
     from optirank.io.reading import open_file
     from optirank.model import load
     from optirank.workflow.evaluate import evaluate_profiles
-    from optirank.workflow.options import PredictOptions, class_share
 
-    given = opt.given_options(context)
     with outputs(context, {"the tables": out}) as target:
         if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):
             raise ValueError(
@@ -209,9 +210,9 @@ def evaluate(
                 "(all): use such a name"
             )
         shares = dict(class_share(text, "prevalence") for text in prevalence or ())
-        names = opt.renamed(mapping or ())
+        names = opt.renamed(mapping)
         fitted = load(model)
-        reading = opt.reading_options(given)
+        reading = opt.reading_options(context)
         with (
             remedies_for_missing_genes(context, fitted, query),
             open_file(
@@ -224,34 +225,30 @@ def evaluate(
                 opened,
                 fitted,
                 label,
-                opt.among(PredictOptions, given),
+                opt.among(PredictOptions, context),
                 mapping=names,
                 prevalence=shares or None,
                 progress=bar.update,
                 cluster=cluster,
             )
         show_notes(evaluation)
-        _show_performance(evaluation, label)
-        _show_levels(evaluation)
+        _show_evaluation(evaluation, label)
         if target is not None:
             _write_tables(evaluation, target)
             echo(f"Tables: {out}")
         write_page(evaluation, context)
-    end_strictly(evaluation.labels, strict=given["strict"])
+    end_strictly(evaluation.labels, context)
 
 
-def _show_performance(evaluation: Evaluation, label: str) -> None:
-    """Print the figures of each class, those of withholding, and the headline."""
-    from optirank._util.names import percent
-
+def _show_evaluation(evaluation: Evaluation, label: str) -> None:
+    """Print the figures of each class, those of withholding, the headline, and what
+    became of the samples by the level of their label in a tree.
+    """
     judged = evaluation.performance
     show_performance(judged, f"Labels against {label}")
-    table = judged.withholding
     rows = [
-        (f"{target:.0%}", percent(share_given), percent(error))
-        for target, share_given, error in zip(
-            table["target_error"], table["given"], table["error"], strict=True
-        )
+        (f"{row['target_error']:.0%}", percent(row["given"]), percent(row["error"]))
+        for row in judged.withholding.to_dict("records")
     ]
     show_table(
         "Withholding below a confidence chosen with the true classes",
@@ -269,21 +266,13 @@ def _show_performance(evaluation: Evaluation, label: str) -> None:
         f"{judged.n_given} labels right, {judged.n_withheld} {withheld}{auc}; "
         f"{checked}"
     )
-
-
-def _show_levels(evaluation: Evaluation) -> None:
-    """Print what became of the samples by the level of their label in the tree."""
-    if evaluation.levels is None:
-        return
-    names = ("level", "n_samples", "share", "right", "coarse", "wrong")
-    rows = [
-        (name, n_samples, f"{share:.1%}", right, coarse, wrong)
-        for name, n_samples, share, right, coarse, wrong in evaluation.levels[
-            [*names]
-        ].itertuples(index=False)
-    ]
-    header = ("level", "samples", "share", "right", "right but coarse", "wrong")
-    show_table("Labels given, by level of the tree", header, rows)
+    if evaluation.levels is not None:
+        columns = ["level", "n_samples", "share", "right", "coarse", "wrong"]
+        levels = evaluation.levels[columns]
+        shares = [f"{share:.1%}" for share in levels["share"]]
+        header = ("level", "samples", "share", "right", "right but coarse", "wrong")
+        rows = levels.assign(share=shares).itertuples(index=False)
+        show_table("Labels given, by level of the tree", header, rows)
 
 
 def _write_tables(evaluation: Evaluation, path: Path) -> None:
@@ -341,41 +330,42 @@ def remedies_for_missing_genes(
     try:
         yield
     except MissingGenesError as error:
-        remedies = {}
+        remedies = []
         if error.match.other_column:
             gene_column = error.match.other_column[0]
-            remedies["read the gene names of the query from another column:"] = (
-                opt.this_command(context, gene_column=gene_column)
-            )
-        if error.droppable and "drop_classes" in context.params:
-            remedies[
-                "leave these classes out, whose samples then get another label:"
-            ] = opt.this_command(context, drop_classes=True)
+            remedies += [
+                "read the gene names of the query from another column:",
+                opt.this_command(context, gene_column=gene_column),
+            ]
+        if error.droppable:
+            remedies += [
+                "leave these classes out, whose samples then get another label:",
+                opt.this_command(context, drop_classes=True),
+            ]
         if error.match.present.any():
-            remedies["train a model for the genes that the query has:"] = _training_for(
-                query, fitted, context
-            )
-        for words, command in remedies.items():
-            error.add_note(words)
-            error.add_note(command)
+            remedies += [
+                "train a model for the genes that the query has:",
+                _training_for(query, fitted, context.params["genes_in"]),
+            ]
+        for line in remedies:
+            error.add_note(line)
         if remedies:
             error.args = (f"{error.what} One can:",)
         raise
 
 
-def _training_for(query: Path, fitted: Model, context: typer.Context) -> str:
+def _training_for(query: Path, fitted: Model, genes_in: str | None) -> str:
     """The command that made a model, for the genes of a query; else one to fill in."""
     words = shlex.split(fitted.card.command)
-    files_are_here = all(
-        Path(name).is_file() for name in fitted.card.source.split(", ")
-    )
-    if words[:2] != ["optirank", "train"] or not files_are_here:
+    sources = fitted.card.source.split(", ")
+    if words[:2] != ["optirank", "train"] or not all(map(os.path.isfile, sources)):
         words = ["optirank", "train", "REFERENCE", "--label", "LABEL"]
-    kept: list[str] = []
-    for word, previous in zip(words, ["", *words], strict=False):
-        if word not in _OUTPUTS and previous not in _OUTPUTS:
-            kept.append(word)
-    genes_in = context.params.get("genes_in")
+    of_its_own = {"--out", "--report", "--for"}
+    kept = [
+        word
+        for word, previous in zip(words, ["", *words], strict=False)
+        if not of_its_own & {word, previous}
+    ]
     if genes_in is not None and "--genes-in" not in kept:
-        kept += ["--genes-in", str(genes_in)]
+        kept += ["--genes-in", genes_in]
     return shlex.join([*kept, "--for", str(query), "--out", "for_query.optirank"])

@@ -4,10 +4,9 @@ terms, and from labelled profiles to a model file and a report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +14,6 @@ from optirank._util.names import counted, some, valid_text
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo, tell
-from optirank.cli.options import option
 from optirank.cli.outputs import (
     outputs,
     show_performance,
@@ -25,12 +23,7 @@ from optirank.cli.outputs import (
     write_page,
 )
 from optirank.workflow import METHODS
-
-if TYPE_CHECKING:
-    from anndata import AnnData
-
-    from optirank.workflow.options import TrainingOptions
-    from optirank.workflow.sources import LabelSets
+from optirank.workflow.options import TrainingOptions
 
 _TERMS = "Write the labels with their terms (.csv; - for stdout), to correct."
 _ONTOLOGY = "A table that this command wrote, with your corrections."
@@ -40,12 +33,12 @@ _ONTOLOGY = "A table that this command wrote, with your corrections."
 def labels(
     context: typer.Context,
     files: opt.Files,
-    label: opt.Label,
+    label: Annotated[str, opt.option("COLUMN", "Class labels.", None, "--label", "-l")],
     ontology: Annotated[
-        Path | None, option("FILE", _ONTOLOGY, None, "--ontology")
+        Path | None, opt.option("FILE", _ONTOLOGY, None, "--ontology")
     ] = None,
     out: Annotated[
-        Path | None, option("TABLE", _TERMS, opt.OUTPUT, "--out", "-o")
+        Path | None, opt.option("TABLE", _TERMS, opt.OUTPUT, "--out", "-o")
     ] = None,
     force: opt.Force = False,
     **options: Any,
@@ -67,14 +60,21 @@ def labels(
     from optirank.ontology import cell_ontology, read_terms, write_terms
     from optirank.workflow.sources import LabelSets, labels_of_files
 
-    reading = opt.reading_options(opt.given_options(context))
+    reading = opt.reading_options(context)
     with outputs(context, {"the table": out}) as target:
         known = cell_ontology()
         ids = None if ontology is None else read_terms(ontology, known)
         sets = LabelSets(labels_of_files(files, label, **reading), known, ids)
         if not sets.terms:
             raise ValueError(f"no sample has a label in the column {label!r}")
-        _show_sets(sets)
+        rows = []
+        for term, numbers in zip(sets.terms, sets.counts.to_numpy(), strict=True):
+            near = some([f"{name} {like}" for name, like in term.near])
+            name = f"(near: {near})" if term.near else ""
+            if term.id:
+                name = f"{term.id} {term.name}"
+            rows.append((term.label, *numbers, name))
+        show_table("Labels", ("label", *map(str, sets.counts), "what"), rows)
         for note in sets.notes():
             tell(f"note: {note}", err=True)
         if strange := sorted(set(ids or ()) - set(sets.names)):
@@ -91,18 +91,6 @@ def labels(
             echo(f"{out}: correct the ids, and give it back with --ontology")
 
 
-def _show_sets(sets: LabelSets) -> None:
-    """Print samples by label and set, and the term of each label."""
-    rows = []
-    for term, numbers in zip(sets.terms, sets.counts.to_numpy(), strict=True):
-        name = f"{term.id} {term.name}"
-        if not term.id:
-            near = some([f"{known} {like}" for known, like in term.near])
-            name = f"(near: {near})" if term.near else ""
-        rows.append((term.label, *numbers, name))
-    show_table("Labels", ("label", *map(str, sets.counts), "what"), rows)
-
-
 @opt.with_options(opt.reading)
 def train(
     context: typer.Context,
@@ -110,12 +98,12 @@ def train(
     label: opt.Labels,
     out: Annotated[
         Path,
-        option("MODEL", "The model file; - for stdout.", opt.OUTPUT, "--out", "-o"),
+        opt.option("MODEL", "The model file; - for stdout.", opt.OUTPUT, "--out", "-o"),
     ],
     batch: opt.Batch = None,
     tree: Annotated[
-        Path | None,
-        option(
+        str | None,
+        opt.option(
             "FILE|ontology",
             "Coarser labels: a table of labels and parents, or the word ontology.",
             None,
@@ -123,7 +111,7 @@ def train(
     ] = None,
     ontology: Annotated[
         Path | None,
-        option(
+        opt.option(
             "FILE",
             "Cell Ontology terms of the labels, as optirank labels writes them.",
             None,
@@ -131,7 +119,7 @@ def train(
     ] = None,
     mapping: Annotated[
         list[str] | None,
-        option(
+        opt.option(
             "LABEL=OTHER",
             "Join a label to another, such as 'b=B cell'. Repeatable.",
             None,
@@ -140,7 +128,7 @@ def train(
     ] = None,
     method: Annotated[
         str | None,
-        option(
+        opt.option(
             "|".join(METHODS),
             "One panel (the default), the paper's classifier, or all genes.",
             None,
@@ -148,7 +136,7 @@ def train(
     ] = None,
     target_error: Annotated[
         float | None,
-        option(
+        opt.option(
             "SHARE",
             "Let the model withhold labels so that at most this share of those given "
             "is wrong, judged by held-out samples.",
@@ -161,7 +149,7 @@ def train(
     dask: opt.Dask = None,
     n_genes: Annotated[
         int | None,
-        option(
+        opt.option(
             "N",
             "Genes in the panel; default: by held-out accuracy.",
             opt.GENES,
@@ -171,7 +159,7 @@ def train(
     ] = None,
     gene_list: Annotated[
         Path | None,
-        option(
+        opt.option(
             "FILE",
             "Use these genes, one per line; with --genes the best of them.",
             opt.GENES,
@@ -179,7 +167,7 @@ def train(
     ] = None,
     query: Annotated[
         list[Path] | None,
-        option(
+        opt.option(
             "QUERY",
             "To be labelled later: use only its genes. Repeatable.",
             opt.GENES,
@@ -189,7 +177,7 @@ def train(
     include: opt.Include = None,
     exclude: Annotated[
         list[str] | None,
-        option(
+        opt.option(
             "GENES",
             "Genes that may not be: names, patterns such as 'MT-*', a file.",
             opt.GENES,
@@ -223,14 +211,19 @@ def train(
       optirank train atlas.zarr --label type --dask tcp://host:8786 -o m.optirank
       optirank train x.csv --genes-in rows --samples y.csv --label er -o er.optirank
     """
-    from optirank import save
     from optirank.io.cluster import cluster_at
-    from optirank.workflow.sources import open_sources
+    from optirank.model import save
+    from optirank.workflow.sources import counts_by_file, genes_of_queries, open_sources
     from optirank.workflow.train import train as run
 
-    given = opt.given_options(context)
-    reading = opt.reading_options(given)
-    asked = _training_options(given)
+    reading = opt.reading_options(context)
+    asked = opt.among(
+        TrainingOptions,
+        context,
+        **opt.reference_options(context),
+        mapping=opt.renamed(mapping),
+        query_genes=genes_of_queries(query or (), reading.get("genes_in")),
+    )
     opened = open_sources(files, asked.columns, batch, for_query=bool(query), **reading)
     with (
         outputs(context, {"the model": out}, ".optirank") as target,
@@ -239,7 +232,9 @@ def train(
     ):
         asked = replace(asked, batch=source_column)
         if len(data) > 1:
-            _show_labels(data, asked)
+            counts = counts_by_file(data, asked)
+            columns = ("label", *map(str, counts))
+            show_table("Samples of each label", columns, counts.itertuples())
         with progress_bar("training", lines=True) as bar:
             result = run(
                 data,
@@ -261,26 +256,3 @@ def train(
         )
         echo(f"Model:  {out}")
         write_page(result, context)
-
-
-def _training_options(given: Mapping[str, Any]) -> TrainingOptions:
-    """What is asked of the training, with the names of genes read from their files."""
-    from optirank.workflow.options import TrainingOptions
-    from optirank.workflow.sources import genes_of_queries
-
-    values = opt.genes_asked(given)
-    values["mapping"] = opt.renamed(given.get("mapping", ()))
-    if "tree" in given:
-        values["tree"] = str(given["tree"])
-    if given.get("query"):
-        values["query_genes"] = genes_of_queries(given["query"], given.get("genes_in"))
-    return opt.among(TrainingOptions, values)
-
-
-def _show_labels(data: list[AnnData], options: TrainingOptions) -> None:
-    """Print the samples of each label in each file, before anything is fitted."""
-    from optirank.workflow.sources import counts_by_file
-
-    counts = counts_by_file(data, options)
-    rows = [(label, *numbers) for label, *numbers in counts.itertuples()]
-    show_table("Samples of each label", ("label", *map(str, counts)), rows)

@@ -53,49 +53,14 @@ class Proximal(ABC):
         return moved
 
 
-class Penalty(Proximal):
-    """A separable, convex penalty of w, which every algorithm and the refit use as it
-    is.
-
-    Where each weight keeps its sign it is a quadratic: Newton steps take ``gradient``
-    and ``curvature`` from there.
-    """
-
-    @property
-    @abstractmethod
-    def smooth(self) -> bool:
-        """Whether it is one quadratic everywhere: no kink at zero, no forbidden
-        weights.
-        """
-
-    @property
-    @abstractmethod
-    def threshold(self) -> float:
-        """Size of the loss's gradient up to which a weight of zero stays zero."""
-
-    @property
-    @abstractmethod
-    def curvature(self) -> float:
-        """Its second derivative where a weight keeps its sign."""
-
-    @abstractmethod
-    def value(self, w: NDArray) -> float:
-        """The penalty of w; infinite where w is not allowed."""
-
-    @abstractmethod
-    def gradient(self, w: NDArray, sign: NDArray) -> NDArray:
-        """Its gradient where each weight keeps the sign given."""
-
-    def keep_signs(self, w: NDArray, sign: NDArray) -> NDArray:
-        """w with zero for the weights that left their sign, unless the penalty
-        is smooth.
-        """
-        return w if self.smooth else np.where(w * sign < 0, 0.0, w)
-
-
 @dataclass(frozen=True)
-class ElasticNet(Penalty):
-    """``l1 |w|_1 + l2 |w|_2^2`` (no 1/2)."""
+class ElasticNet(Proximal):
+    """The penalty of w: ``l1 |w|_1 + l2 |w|_2^2`` (no 1/2).
+
+    Every algorithm and the refit use it through what stands here, so another penalty is
+    a subclass. It must be separable and convex, and a quadratic where each weight keeps
+    its sign: Newton steps take ``gradient`` and ``curvature`` from there.
+    """
 
     proximal_map = solver_loops.elastic_net_map
 
@@ -109,26 +74,34 @@ class ElasticNet(Penalty):
 
     @property
     def smooth(self) -> bool:
-        """See :class:`Penalty`."""
+        """Whether it is one quadratic everywhere: no kink at zero, no forbidden
+        weights.
+        """
         return self.l1 == 0
 
     @property
     def threshold(self) -> float:
-        """See :class:`Penalty`."""
+        """Size of the loss's gradient up to which a weight of zero stays zero."""
         return self.l1
 
     @property
     def curvature(self) -> float:
-        """See :class:`Penalty`."""
+        """Its second derivative where a weight keeps its sign."""
         return 2.0 * self.l2
 
     def value(self, w: NDArray) -> float:
-        """See :class:`Penalty`."""
+        """The penalty of w; infinite where w is not allowed."""
         return float(self.l1 * np.abs(w).sum() + self.l2 * (w @ w))
 
     def gradient(self, w: NDArray, sign: NDArray) -> NDArray:
-        """See :class:`Penalty`."""
+        """Its gradient where each weight keeps the sign given."""
         return 2.0 * self.l2 * w + self.l1 * sign
+
+    def keep_signs(self, w: NDArray, sign: NDArray) -> NDArray:
+        """w with zero for the weights that left their sign, unless the penalty
+        is smooth.
+        """
+        return w if self.smooth else np.where(w * sign < 0, 0.0, w)
 
 
 class LogisticLoss:
@@ -171,19 +144,8 @@ def project_capped_simplex(x: ArrayLike, s: float) -> NDArray[np.float64]:
     It is ``z = clip(x - shift, 0, 1)`` for the ``shift`` at which ``z`` sums to ``s``.
     """
     x = np.array(x, dtype=np.float64, order="C")
-    if x.ndim != 1:
-        raise ValueError(f"x has {x.ndim} dimensions: the projection takes a vector")
-    d = x.size
-    if not 0 <= s <= d:
-        raise ValueError(
-            f"s={s} cannot be the sum of {d} weights in [0, 1]: use 0 <= s <= {d}"
-        )
-    if not np.isfinite(x).all():
-        raise ValueError(
-            f"x has {np.count_nonzero(~np.isfinite(x))} entries that are not finite"
-        )
-    if s == 0 or s == d:
-        return np.full(d, 0.0 if s == 0 else 1.0)
+    if s in (0, x.size):
+        return np.full(x.size, 0.0 if s == 0 else 1.0)
     solver_loops.project_capped_simplex(x, float(s))
     return x
 
@@ -345,16 +307,6 @@ def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
     return CentredMatrix(matrix, matrix.transpose_dot(v).astype(np.float32))
 
 
-def centred_values(X, v: NDArray) -> CentredMatrix:
-    """The values themselves, dense and float32, with each column's weighted mean
-    subtracted.
-    """
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    values = np.array(values, dtype=np.float64, order="C")
-    values -= v @ values
-    return not_centred(values.astype(np.float32))
-
-
 def not_centred(values: NDArray) -> CentredMatrix:
     """A dense matrix of float32 as it is."""
     return CentredMatrix(DenseRanks(values), np.zeros(values.shape[1], np.float32))
@@ -398,6 +350,7 @@ class BlockResult:
     L: float  # to start the next steps of this block from
     residual: float  # largest entry of the last proximal gradient
     n_steps: int
+    converged: bool = False
 
 
 def accelerated_steps(
@@ -406,7 +359,7 @@ def accelerated_steps(
     x: NDArray,
     b: float,
     proximal: Proximal,
-    L: float,
+    L: float | None,
     n_steps: int,
     *,
     linear: NDArray | None = None,
@@ -418,8 +371,10 @@ def accelerated_steps(
 
     ``proximal`` is the penalty of w or the feasible set of gamma. ``linear`` is added
     to the gradient of the block (the tangent of the push penalty). ``z`` are the scores
-    ``M x`` where they are known, and b is then their best intercept.
+    ``M x`` where they are known, and b is then their best intercept. L is the inverse
+    size of the first step, by default from the curvature.
     """
+    L = L or curvature_scale(matrix, loss.v)
     known = np.empty(0, np.float32) if z is None else z
     start = (np.asarray(x, dtype=np.float64), float(b), known, float(L))
     ended = solver_loops.proximal_steps(

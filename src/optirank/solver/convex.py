@@ -7,7 +7,7 @@ which is then convex.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -19,29 +19,17 @@ from scipy import linalg
 from optirank._util.matrices import product
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
+    BlockResult,
     CentredMatrix,
     ElasticNet,
     LogisticLoss,
-    Penalty,
     ProblemMatrices,
     accelerated_steps,
-    curvature_scale,
     spread,
 )
 from optirank.solver.problem import PenaltyPair, Problem, Solution
 
 _ROWS = 512  # rows whose scaled copy is held at a time: a few megabytes at 1000 genes
-
-
-@dataclass
-class Weights:
-    """A solution in (w, b) for a fixed matrix."""
-
-    w: NDArray
-    b: float
-    L: float
-    n_iter: int
-    converged: bool
 
 
 def solve_at(
@@ -61,7 +49,7 @@ def solve_at(
     penalty = problem.penalty
     loss = LogisticLoss(problem.y, problem.v)
     fitted = fit_weights(matrices.ranks(gamma), loss, penalty, **options)
-    w = fitted.w
+    w = fitted.x
     if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= c.SMALL:
         columns = problem.orders.ranks(
             gamma / problem.n_reference,
@@ -70,7 +58,7 @@ def solve_at(
             genes=np.flatnonzero(w),
         ).values
         w = finish_exactly(columns, problem.y, problem.v, w, fitted.b, penalty)
-    return solution_at(problem, w, gamma, fitted.n_iter, fitted.converged)
+    return solution_at(problem, w, gamma, fitted.n_steps, fitted.converged)
 
 
 def solution_at(
@@ -88,21 +76,20 @@ def solution_at(
 def fit_weights(
     matrix: CentredMatrix,
     loss: LogisticLoss,
-    penalty: Penalty,
+    penalty: ElasticNet,
     *,
     w: NDArray | None = None,
     b: float = 0.0,
     L: float | None = None,
     tol: float = 1e-5,
     max_iter: int = 10_000,
-) -> Weights:
+) -> BlockResult:
     """Minimise ``loss(M w + b) + penalty(w)`` from a start near or far.
 
     Converged means that the proximal gradient is below ``tol`` times the gradient at w
     = 0, or that Newton's method no longer lowers the objective.
     """
     w = np.zeros(len(matrix.mean)) if w is None else w
-    L = curvature_scale(matrix, loss.v) if L is None else L
     tol = max(tol * _gradient_at_zero(matrix, loss), c.SMALLEST_RESIDUAL)
 
     n_steps = min(c.FIRST_STEPS, max_iter)
@@ -129,7 +116,7 @@ def fit_weights(
         same_support = np.array_equal(w != 0, done.x != 0)
         converged = done.residual <= tol or (stalled and same_support)
     b = loss.best_intercept(done.z, done.b)
-    return Weights(done.x, b, done.L, n_iter, converged)
+    return replace(done, b=b, n_steps=n_iter, converged=converged)
 
 
 def _gradient_at_zero(matrix: CentredMatrix, loss: LogisticLoss) -> float:
@@ -140,7 +127,7 @@ def _gradient_at_zero(matrix: CentredMatrix, loss: LogisticLoss) -> float:
 
 
 def finish_exactly(
-    columns: NDArray, y: NDArray, v: NDArray, w: NDArray, b: float, penalty: Penalty
+    columns: NDArray, y: NDArray, v: NDArray, w: NDArray, b: float, penalty: ElasticNet
 ) -> NDArray:
     """Newton steps in float64 on the support of w, down to roundoff.
 
@@ -286,7 +273,7 @@ def newton_steps(
     loss: LogisticLoss,
     w: NDArray,
     b: float,
-    penalty: Penalty,
+    penalty: ElasticNet,
     n_steps: int,
     *,
     target: float = np.inf,
@@ -338,7 +325,7 @@ def steps_with_hessian(
     loss: LogisticLoss,
     w: NDArray,
     b: float,
-    penalty: Penalty,
+    penalty: ElasticNet,
     n_steps: int,
     target: float | None = None,
 ) -> NewtonResult:
@@ -408,15 +395,11 @@ def solve_grid_at(
     loss = LogisticLoss(problem.y, problem.v)
     problems = {(l1, l2): replace(problem, l1=l1, l2=l2) for l1, l2 in penalties}
     weights = fit_weights_grid(
-        matrix,
-        loss,
-        penalties,
-        penalty_of=lambda l1, l2: problems[l1, l2].penalty,
-        **accuracy,
+        matrix, loss, {pair: one.penalty for pair, one in problems.items()}, **accuracy
     )
     return {
         setting: solution_at(
-            problems[setting], fitted.w, gamma, fitted.n_iter, fitted.converged
+            problems[setting], fitted.x, gamma, fitted.n_steps, fitted.converged
         )
         for setting, fitted in weights.items()
     }
@@ -425,27 +408,21 @@ def solve_grid_at(
 def fit_weights_grid(
     matrix: CentredMatrix,
     loss: LogisticLoss,
-    penalties: Iterable[PenaltyPair],
-    *,
-    penalty_of: Callable[[float, float], Penalty] = ElasticNet,
+    penalties: Mapping[PenaltyPair, ElasticNet],
     **accuracy: Any,
-) -> dict[PenaltyPair, Weights]:
+) -> dict[PenaltyPair, BlockResult]:
     """Logistic regression at many penalties on one matrix, each from its neighbour's
     solution.
 
     ``accuracy`` is ``tol`` and ``max_iter`` of ``fit_weights``.
     """
-    fits: dict[PenaltyPair, Weights] = {}
+    fits: dict[PenaltyPair, BlockResult] = {}
     for setting, before in walk(penalties):
-        l1, l2 = setting
-        if l1 == l2 == 0 and penalty_of is ElasticNet:
-            l2 = c.RIDGE_FLOOR
-        penalty = penalty_of(l1, l2)
-        if before is None:
-            fits[setting] = fit_weights(matrix, loss, penalty, **accuracy)
-        else:
+        start: dict[str, Any] = {}
+        if before is not None:
             near = fits[before]
-            fits[setting] = fit_weights(
-                matrix, loss, penalty, w=near.w, b=near.b, L=near.L, **accuracy
-            )
+            start = {"w": near.x, "b": near.b, "L": near.L}
+        fits[setting] = fit_weights(
+            matrix, loss, penalties[setting], **start, **accuracy
+        )
     return fits

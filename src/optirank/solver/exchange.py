@@ -19,7 +19,6 @@ from optirank.ranks.relative import check_ties
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
     accelerated_steps,
-    curvature_scale,
     not_centred,
     spread,
 )
@@ -31,30 +30,28 @@ from optirank.solver.convex import (
 )
 
 if TYPE_CHECKING:
-    from optirank.solver.solve import Alternation, State
+    from optirank.solver.solve import Run, State
 
 
-def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
+def exchange_batches(run: Run, state: State, n_tries: int) -> State:
     """Swap batches of genes by the gradient of gamma, halving the batch when a refit
     says no.
 
     If all tries are refused, ``state.batch`` keeps the size that comes next, so that
     another call goes on from there.
     """
-    s = alternation.problem.n_reference
+    s = run.problem.n_reference
     batch = state.batch
     if batch is None:
-        batch = max(1, min(s, alternation.problem.n_genes - s) // 4)
+        batch = max(1, min(s, run.problem.n_genes - s) // 4)
     gradient = None
     changed = False
     for _ in range(n_tries):
         if batch == 0:
             break
         if gradient is None:
-            gradient = _gradient_gamma(alternation, state)
-        inside, outside = alternation.feasible.exchangeable(
-            state.gamma, gradient, batch
-        )
+            gradient = _gradient_gamma(run, state)
+        inside, outside = run.feasible.exchangeable(state.gamma, gradient, batch)
         size = min(len(inside), len(outside))
         inside = inside[:size]
         outside = outside[:size]
@@ -65,7 +62,7 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
         gamma = state.gamma.copy()
         gamma[inside[better]] = 0.0
         gamma[outside[better]] = 1.0
-        new = alternation.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
+        new = run.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
         if new.objective < state.objective * (1.0 - c.SMALLEST_GAIN):
             state = new
             gradient = None
@@ -75,27 +72,24 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
     return replace(state, batch=None if changed else batch)
 
 
-def exchange_pairs(
-    alternation: Alternation, state: State, *, n_models: int, cheap: bool
-) -> State:
+def exchange_pairs(run: Run, state: State, n_models: int) -> State:
     """Swap the pairs that a second-order model ranks best, as long as the objective
     falls.
 
     Each model serves until too many pairs in a row were refused; then a new one is
-    made, if any was accepted, up to ``n_models``. ``cheap`` problems have more pairs
+    made, if any was accepted, up to ``n_models``. Cheap problems have more pairs
     tried. For many reference genes among many genes a new model has the old one's
     Hessian, which is most of its cost, as long as that leads to exchanges.
     """
-    problem = alternation.problem
+    problem = run.problem
     keeps_hessian = (
-        alternation.penalty.smooth
+        run.penalty.smooth
         and problem.n_genes > c.SMALL
         and problem.n_reference > c.FEW_GENES
     )
-    effort = 2 if cheap else 1
     factored = None
     for _ in range(n_models):
-        model = make_pair_model(alternation, state, effort, factored)
+        model = make_pair_model(run, state, factored)
         new = None if model is None else model.exchange()
         if model is not None and new is not None:
             state = new
@@ -108,22 +102,19 @@ def exchange_pairs(
 
 
 def make_pair_model(
-    alternation: Alternation,
-    state: State,
-    effort: int,
-    factored: RidgeHessian | None = None,
+    run: Run, state: State, factored: RidgeHessian | None
 ) -> PairModel | None:
     """The model of the exchanges at a set, after a few steps on (w, b); None if it is
     too large.
     """
-    penalty = alternation.penalty
-    orders = alternation.problem.orders
-    matrix = alternation.matrices.ranks(state.gamma)
+    penalty = run.penalty
+    orders = run.problem.orders
+    matrix = run.matrices.ranks(state.gamma)
     z = matrix.dot(state.w)
-    alternation.loss.differentiate(z, alternation.loss.best_intercept(z, state.b))
+    run.loss.differentiate(z, run.loss.best_intercept(z, state.b))
     columns = np.arange(orders.n_genes)
     if not penalty.smooth:
-        slopes = np.abs(matrix.transpose_dot(alternation.loss.slopes))
+        slopes = np.abs(matrix.transpose_dot(run.loss.slopes))
         near = slopes > c.NEAR_ACTIVE * penalty.threshold
         columns = np.flatnonzero((state.w != 0) | near)
     w = state.w[columns]
@@ -132,9 +123,7 @@ def make_pair_model(
     too_large = len(columns) * orders.n_samples > c.MODEL_ENTRIES
     if not w.any() or too_many or too_large:
         return None
-    return PairModel(
-        alternation, state, effort, columns, active, matrix.columns(columns), factored
-    )
+    return PairModel(run, state, columns, active, matrix.columns(columns), factored)
 
 
 class PairModel:
@@ -154,19 +143,18 @@ class PairModel:
 
     def __init__(
         self,
-        alternation: Alternation,
+        run: Run,
         state: State,
-        effort: int,
         columns: NDArray,
         active: NDArray,
         ranks: NDArray,
         factored: RidgeHessian | None,
     ) -> None:
-        self.problem = alternation.problem
-        self.loss = alternation.loss
-        self.penalty = alternation.penalty
+        self.problem = run.problem
+        self.loss = run.loss
+        self.penalty = run.penalty
         self.state = state
-        self.effort = effort
+        self.effort = 2 if run.cheap else 1
         self.columns = columns
         self.active = active
         self.ranks = ranks
@@ -176,10 +164,10 @@ class PairModel:
         self.hessian = self._settle(factored)
         self.groups = self.problem.orders.groups_of(columns)
         n_genes = self.problem.n_genes
-        coranks = alternation.matrices.coranks(spread(self.point.w, columns, n_genes))
+        coranks = run.matrices.coranks(spread(self.point.w, columns, n_genes))
         gradient = coranks.transpose_dot(self.loss.slopes)
-        self.inside, self.outside = alternation.feasible.exchangeable(
-            state.gamma, gradient, effort * c.PAIR_GENES
+        self.inside, self.outside = run.feasible.exchangeable(
+            state.gamma, gradient, self.effort * c.PAIR_GENES
         )
         genes = np.concatenate([self.inside, self.outside])
         self.pair_groups = self.problem.orders.groups_of(genes)
@@ -308,15 +296,16 @@ class PairModel:
             )
         guess = penalty.keep_signs(guess, np.sign(self.point.w))
         matrix = not_centred(self.spare)
-        L = self.state.L_w or curvature_scale(matrix, loss.v)
         n_steps = self.effort * c.REFIT_STEPS
-        done = accelerated_steps(matrix, loss, guess, b, penalty, L, n_steps)
+        done = accelerated_steps(
+            matrix, loss, guess, b, penalty, self.state.L_w, n_steps
+        )
         b = loss.best_intercept(done.z, done.b)
         return NewtonResult(done.x, b, loss.value(done.z, b) + penalty.value(done.x))
 
 
-def _gradient_gamma(alternation: Alternation, state: State) -> NDArray:
-    coranks = alternation.matrices.coranks(state.w)
+def _gradient_gamma(run: Run, state: State) -> NDArray:
+    coranks = run.matrices.coranks(state.w)
     z = coranks.dot(state.gamma)
-    alternation.loss.differentiate(z, alternation.loss.best_intercept(z, state.b))
-    return coranks.transpose_dot(alternation.loss.slopes)
+    run.loss.differentiate(z, run.loss.best_intercept(z, state.b))
+    return coranks.transpose_dot(run.loss.slopes)

@@ -13,6 +13,7 @@ sum = s}, and adds ``lambda_p * sum gamma (1 - gamma)``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from optirank.solver.constants import RIDGE_FLOOR
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.solver.blocks import CappedSimplex, Penalty
+    from optirank.solver.blocks import CappedSimplex, ElasticNet
 
 PenaltyPair = tuple[float, float]  # l1, l2
 
@@ -45,18 +46,8 @@ class Problem:
     def __post_init__(self) -> None:
         if self.l1 == 0 and self.l2 == 0:
             object.__setattr__(self, "l2", RIDGE_FLOOR)
-        if self.candidates is not None:
-            if self.candidates.dtype != bool or self.candidates.shape != (
-                self.n_genes,
-            ):
-                raise ValueError(
-                    f"candidates of dtype {self.candidates.dtype} and shape "
-                    f"{self.candidates.shape}: use a boolean mask with one entry per "
-                    f"gene, shape ({self.n_genes},)"
-                )
-            _check_enough(self.n_reference, int(self.candidates.sum()))
-            if self.candidates.all():
-                object.__setattr__(self, "candidates", None)
+        if self.candidates is not None and self.candidates.all():
+            object.__setattr__(self, "candidates", None)
 
     @property
     def n_genes(self) -> int:
@@ -64,7 +55,7 @@ class Problem:
         return self.orders.n_genes
 
     @property
-    def penalty(self) -> Penalty:
+    def penalty(self) -> ElasticNet:
         """``l1 |w|_1 + l2 |w|_2^2``."""
         from optirank.solver.blocks import ElasticNet  # loads numba
 
@@ -107,15 +98,16 @@ class Solution:
     n_iter: int = 0
     converged: bool = True
     path: list[dict] = field(default_factory=list)  # what happened at each stage
+    # Of a search: CPU time, its share of its chain, and scores by view
+    seconds: float = 0.0
+    scores: dict[str, NDArray] = field(default_factory=dict)
 
-
-def _check_enough(n_reference: int, number: int) -> None:
-    if number < n_reference:
-        raise ValueError(
-            f"n_reference={n_reference} reference genes are more than the {number} "
-            "candidate genes of the reference: use fewer reference genes, or more "
-            "candidates"
-        )
+    @property
+    def genes(self) -> NDArray:
+        """Mask of the genes the model needs; ``gamma`` is None where values are used
+        instead of ranks.
+        """
+        return self.w != 0 if self.gamma is None else (self.w != 0) | (self.gamma > 0)
 
 
 def resolve_n_reference(
@@ -125,12 +117,12 @@ def resolve_n_reference(
 
     It is out of the candidates where a mask of them is given.
     """
-    if isinstance(n_reference, bool) or not is_number(n_reference):
+    if isinstance(n_reference, bool) or not isinstance(n_reference, Real):
         raise ValueError(
             f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count"
         )
     number = n_genes if candidates is None else int(candidates.sum())
-    if not isinstance(n_reference, int | np.integer):
+    if not isinstance(n_reference, Integral):
         if not 0 < n_reference <= 1:
             raise ValueError(
                 f"n_reference={n_reference} is no fraction: use one in (0, 1], or an "
@@ -142,19 +134,13 @@ def resolve_n_reference(
             f"n_reference={n_reference} leaves no reference gene: use a fraction in "
             "(0, 1] or a count of at least 1"
         )
-    if candidates is not None:
-        _check_enough(n_reference, number)
-    elif n_reference > number:
+    if n_reference > number:
+        them = "genes of X" if candidates is None else "candidate genes"
         raise ValueError(
             f"n_reference={n_reference} reference genes are more than the {number} "
-            "genes of X: use fewer, or a fraction such as 0.2"
+            f"{them}: use fewer, or a fraction such as 0.2"
         )
     return int(n_reference)
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a real number of Python or NumPy."""
-    return isinstance(value, int | float | np.integer | np.floating)
 
 
 def sample_weights(

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
+    ElasticNet,
     LogisticLoss,
     ProblemMatrices,
     accelerated_steps,
-    curvature_scale,
 )
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.convex import solution_at, solve_at, solve_grid_at, walk
@@ -111,103 +111,9 @@ class State:
     batch: int | None = None  # genes swapped next; None: not begun, 0: ended
 
 
-class Alternation:
-    """Takes rounds on one problem, with its matrices and buffers."""
-
-    def __init__(
-        self, problem: Problem, matrices: ProblemMatrices | None = None
-    ) -> None:
-        self.problem = problem
-        self.matrices = ProblemMatrices(problem) if matrices is None else matrices
-        self.loss = LogisticLoss(problem.y, problem.v)
-        self.penalty = problem.penalty
-        self.feasible = problem.feasible
-
-    def round(self, state: State, lambda_p: float = 0.0) -> State:
-        """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent."""
-        loss = self.loss
-        before = state.gamma
-        matrix = self.matrices.ranks(before)
-        L = state.L_w or curvature_scale(matrix, loss.v)
-        on_w = accelerated_steps(
-            matrix, loss, state.w, state.b, self.penalty, L, c.INNER_STEPS, z=state.z
-        )
-        matrix = self.matrices.coranks(on_w.x)
-        L = state.L_gamma or curvature_scale(matrix, loss.v)
-        push = lambda_p * (1.0 - 2.0 * before) if lambda_p else None
-        b = loss.best_intercept(on_w.z, on_w.b)
-        # both matrices are centred, so these scores are those of gamma as well
-        on_gamma = accelerated_steps(
-            matrix,
-            loss,
-            before,
-            b,
-            self.feasible,
-            L,
-            c.INNER_STEPS,
-            linear=push,
-            z=on_w.z,
-        )
-        b = loss.best_intercept(on_gamma.z, on_gamma.b)
-        objective = loss.evaluate(on_gamma.z, b) + self.penalty.value(on_w.x)
-        n_iter = state.n_iter + on_w.n_steps + on_gamma.n_steps
-        return State(
-            on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z
-        )
-
-    def rounds(
-        self, state: State, n_rounds: int, tol: float, max_iter: int
-    ) -> tuple[State, bool]:
-        """Rounds until one lowers the objective by less than ``tol`` of it; whether
-        one did.
-        """
-        state = replace(state, z=None)
-        for _ in range(n_rounds):
-            if state.n_iter >= max_iter:
-                break
-            new = self.round(state)
-            if state.objective - new.objective < tol * new.objective:
-                return min(state, new, key=lambda point: point.objective), True
-            state = new
-        return state, False
-
-    def steps_on_w(self, state: State, n_steps: int) -> State:
-        """Steps on (w, b) alone; ``loss`` is left evaluated at the result."""
-        matrix = self.matrices.ranks(state.gamma)
-        L = state.L_w or curvature_scale(matrix, self.loss.v)
-        done = accelerated_steps(
-            matrix, self.loss, state.w, state.b, self.penalty, L, n_steps
-        )
-        b = self.loss.best_intercept(done.z, done.b)
-        objective = self.loss.evaluate(done.z, b) + self.penalty.value(done.x)
-        n_iter = state.n_iter + done.n_steps
-        return replace(
-            state, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter
-        )
-
-    def tilted_starts(self) -> dict[str, State]:
-        """Two starts: gamma tilted to the genes whose ranks rise with the label, and
-        that fall.
-
-        "Up gene above down gene" can be counted with the weights on the up genes and
-        the reference among the down genes, or the other way round: two minima, and a
-        start for each.
-        """
-        problem = self.problem
-        matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
-        covariance = matrix.transpose_dot(
-            (problem.v * (problem.y - 0.5)).astype(np.float32)
-        )
-        gammas = self.feasible.tilted(covariance)
-        return {
-            name: State(np.zeros(problem.n_genes), 0.0, gamma)
-            for name, gamma in zip(c.STARTS, gammas, strict=True)
-        }
-
-
 class Run:
-    """The stages of one solve, and what happened so far; ``callback`` gets a dict
-    for each.
+    """The stages of one solve, with its matrices and buffers; ``callback`` gets a dict
+    for each stage.
     """
 
     def __init__(
@@ -220,11 +126,12 @@ class Run:
         self.problem = problem
         self.max_iter = max_iter
         self.cheap = len(problem.y) * problem.n_genes**2 <= c.CHEAP
-        self.alternation = Alternation(problem, matrices)
+        self.matrices = ProblemMatrices(problem) if matrices is None else matrices
+        self.loss = LogisticLoss(problem.y, problem.v)
+        self.penalty = problem.penalty
+        self.feasible = problem.feasible
         ridge = max(problem.l2, c.RELAXED_RIDGE)
-        self._on_the_way = Alternation(
-            replace(problem, l2=ridge), self.alternation.matrices
-        )
+        self._on_the_way = replace(problem, l2=ridge).penalty  # until gamma is a set
         self._callback = callback
         self._path: list[dict] = []
 
@@ -236,23 +143,96 @@ class Run:
             self._callback(entry)
         return state
 
-    def _spent(self, state: State) -> bool:
-        """Whether a start has taken all its steps."""
-        return state.n_iter >= self.max_iter
+    def round(self, state: State, penalty: ElasticNet, lambda_p: float = 0.0) -> State:
+        """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent."""
+        loss = self.loss
+        before = state.gamma
+        steps = c.INNER_STEPS
+        on_w = accelerated_steps(
+            self.matrices.ranks(before),
+            loss,
+            state.w,
+            state.b,
+            penalty,
+            state.L_w,
+            steps,
+            z=state.z,
+        )
+        push = lambda_p * (1.0 - 2.0 * before) if lambda_p else None
+        # both matrices are centred, so these scores are those of gamma as well
+        on_gamma = accelerated_steps(
+            self.matrices.coranks(on_w.x),
+            loss,
+            before,
+            loss.best_intercept(on_w.z, on_w.b),
+            self.feasible,
+            state.L_gamma,
+            steps,
+            linear=push,
+            z=on_w.z,
+        )
+        b = loss.best_intercept(on_gamma.z, on_gamma.b)
+        objective = loss.evaluate(on_gamma.z, b) + penalty.value(on_w.x)
+        n_iter = state.n_iter + on_w.n_steps + on_gamma.n_steps
+        return State(
+            on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z
+        )
+
+    def rounds(
+        self, state: State, penalty: ElasticNet, n_rounds: int, tol: float
+    ) -> tuple[State, bool]:
+        """Rounds until one lowers the objective by less than ``tol`` of it; whether
+        one did.
+        """
+        state = replace(state, z=None)
+        for _ in range(n_rounds):
+            if state.n_iter >= self.max_iter:
+                break
+            new = self.round(state, penalty)
+            if state.objective - new.objective < tol * new.objective:
+                return min(state, new, key=lambda point: point.objective), True
+            state = new
+        return state, False
+
+    def steps_on_w(self, state: State, n_steps: int) -> State:
+        """Steps on (w, b) alone; ``loss`` is left evaluated at the result."""
+        matrix = self.matrices.ranks(state.gamma)
+        done = accelerated_steps(
+            matrix, self.loss, state.w, state.b, self.penalty, state.L_w, n_steps
+        )
+        b = self.loss.best_intercept(done.z, done.b)
+        objective = self.loss.evaluate(done.z, b) + self.penalty.value(done.x)
+        n_iter = state.n_iter + done.n_steps
+        return replace(
+            state, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter
+        )
 
     def starts(self, side: str) -> dict[str, State]:
-        """Where the way to each of the minima asked for starts."""
+        """Where the way to each of the minima asked for starts: gamma tilted to the
+        genes whose ranks rise with the label, and to those that fall.
+
+        "Up gene above down gene" can be counted with the weights on the up genes and
+        the reference among the down genes, or the other way round: two minima, and a
+        start for each.
+        """
         if side not in (*c.STARTS, "best"):
             raise ValueError(
                 f"side={side!r}: use 'best' or one of {', '.join(map(repr, c.STARTS))}"
             )
-        starts = self.alternation.tilted_starts()
-        return starts if side == "best" else {side: starts[side]}
+        problem = self.problem
+        matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
+        slopes = (problem.v * (problem.y - 0.5)).astype(np.float32)
+        gammas = self.feasible.tilted(matrix.transpose_dot(slopes))
+        return {
+            name: State(np.zeros(problem.n_genes), 0.0, gamma)
+            for name, gamma in zip(c.STARTS, gammas, strict=True)
+            if side in (name, "best")
+        }
 
     def relax(self, state: State, n_rounds: int, tol: float, side: str) -> State:
         """Rounds on the relaxed problem."""
-        if not self._spent(state):
-            state, _ = self._on_the_way.rounds(state, n_rounds, tol, self.max_iter)
+        if state.n_iter < self.max_iter:
+            state, _ = self.rounds(state, self._on_the_way, n_rounds, tol)
         return self._note("relaxed", state, side=side, lambda_p=0.0)
 
     def push(self, state: State, side: str, path_step: float = 100.0) -> State:
@@ -267,30 +247,26 @@ class Run:
         state = replace(state, z=None)
         for _ in range(c.PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
-            if rho < c.INTEGRAL or self._spent(state):
+            if rho < c.INTEGRAL or state.n_iter >= self.max_iter:
                 break
             lambda_p += rise / rho
-            state = self._on_the_way.round(state, lambda_p)
-        gamma = self.alternation.feasible.vertex(state.gamma)
-        state = self.alternation.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
+            state = self.round(state, self._on_the_way, lambda_p)
+        gamma = self.feasible.vertex(state.gamma)
+        state = self.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
         return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 
     def exchange(self, state: State, n_models: int = c.MODELS) -> State:
         """Exchange genes, in batches and then pair by pair."""
-        if not self._spent(state):
-            state = exchange_batches(self.alternation, state, c.BATCHES)
-            state = exchange_pairs(
-                self.alternation, state, n_models=n_models, cheap=self.cheap
-            )
+        if state.n_iter < self.max_iter:
+            state = exchange_batches(self, state, c.BATCHES)
+            state = exchange_pairs(self, state, n_models)
         return self._note("exchanged", state)
 
     def relaxed(self, starts: dict[str, State], tol: float) -> Solution:
         """The relaxed problem to convergence from each start; the lower one."""
         ends = []
         for name, start in starts.items():
-            state, converged = self.alternation.rounds(
-                start, self.max_iter, tol, self.max_iter
-            )
+            state, converged = self.rounds(start, self.penalty, self.max_iter, tol)
             self._note("relaxed", state, side=name, lambda_p=0.0)
             ends.append((state, converged))
         state, converged = min(ends, key=lambda end: end[0].objective)
@@ -318,9 +294,9 @@ class Run:
             tol=tol,
             max_iter=max(1, self.max_iter - state.n_iter),
             exact=exact,
-            matrices=self.alternation.matrices,
+            matrices=self.matrices,
         )
-        solution.converged &= not self._spent(state)
+        solution.converged &= state.n_iter < self.max_iter
         solution.n_iter += state.n_iter
         return solution
 
@@ -350,15 +326,13 @@ def solve_grid(
     problem: Problem,
     penalties: Iterable[PenaltyPair],
     *,
-    side: str,
     tol: float = 1e-5,
     max_iter: int = 10_000,
 ) -> dict[PenaltyPair, Solution]:
-    """Solutions of a problem at many penalties, from one of the two starts or the
-    better of both.
+    """Solutions of a problem at many penalties.
 
-    "best" follows both starts through the relaxed problems of all l2, and takes to sets
-    those that are close to the better one there. ``problem``'s own penalties are not
+    Both starts are followed through the relaxed problems of all l2, and those that are
+    close to the better one there are taken to sets. ``problem``'s own penalties are not
     used.
     """
     only = problem.feasible.only_point(problem.n_genes)
@@ -373,7 +347,7 @@ def solve_grid(
         floored = replace(problem, l1=l1, l2=max(l2, c.RIDGE_FLOOR))
         run = Run(floored, matrices=matrices, max_iter=max_iter)
         if before is None or before[1] != l2:
-            starts = run.starts(side) if before is None else relaxed
+            starts = run.starts("best") if before is None else relaxed
             relaxed = {
                 name: run.relax(replace(state, n_iter=0), *c.RELAXED, name)
                 for name, state in starts.items()
@@ -411,8 +385,6 @@ def _sets_of_neighbour(run: Run, states: dict[str, State]) -> dict[str, State]:
     few = run.cheap or run.problem.n_reference <= c.FEW_GENES
     sets = {}
     for name, state in states.items():
-        started = run.alternation.steps_on_w(
-            replace(state, batch=None, n_iter=0), c.REFIT_STEPS
-        )
+        started = run.steps_on_w(replace(state, batch=None, n_iter=0), c.REFIT_STEPS)
         sets[name] = run.exchange(started, n_models=1 if few else 0)
     return sets

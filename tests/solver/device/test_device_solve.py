@@ -9,7 +9,7 @@ from numpy_device import NumpyBackend
 from optirank.ranks.orders import order_samples
 from optirank.solver import constants
 from optirank.solver.device.backend import DeviceError, order_on_device
-from optirank.solver.device.solve import Options, leaders, solve_together
+from optirank.solver.device.solve import leaders, solve_together
 from optirank.solver.problem import Problem, Solution, sample_weights
 from optirank.solver.solve import solve
 
@@ -74,7 +74,7 @@ def test_weights_are_optimal_at_the_final_set(backend, d, l1):
 def test_fits_that_stop_early_have_not_converged(backend, s):
     X, y = problem_data(d=320, seed=3)
     problem = Problem(order_on_device(backend, X), y, sample_weights(y), s, 0.0, 1e-7)
-    [early], [late] = (solve_together([problem], Options(max_iter=m)) for m in (1, 100))
+    [early], [late] = (solve_together([problem], max_iter=m) for m in (1, 100))
     assert not early.converged
     assert late.objective < early.objective
 
@@ -139,7 +139,7 @@ def test_reference_sets_stay_among_the_candidates(backend):
 def test_without_a_push_gamma_is_fractional_and_lower(backend):
     X, y = problem_data(seed=4)
     problem = Problem(order_on_device(backend, X), y, sample_weights(y), 4, 0.0, 1e-2)
-    [relaxed] = solve_together([problem], Options(integral=False))
+    [relaxed] = solve_together([problem], integral=False)
     [integral] = solve_together([problem])
     assert relaxed.gamma.sum() == pytest.approx(4)
     assert relaxed.objective <= integral.objective + 1e-3
@@ -149,7 +149,7 @@ def test_a_side_leads_to_its_own_minimum(backend):
     X, y = problem_data(seed=6)
     problem = Problem(order_on_device(backend, X), y, sample_weights(y), 3, 0.0, 1e-2)
     sides = ("rising", "falling", "best")
-    found = [solve_together([problem], Options(side=side))[0] for side in sides]
+    found = [solve_together([problem], side=side)[0] for side in sides]
     rising, falling, best = (one.objective for one in found)
     assert best <= min(rising, falling) + 1e-4
 
@@ -173,7 +173,7 @@ def test_a_grid_finds_what_single_fits_find(backend):
     )  # too large to carry both starts of each to the end
     orders, v = order_on_device(backend, X), sample_weights(y)
     problems = [Problem(orders, y, v, 20, 1e-3, l2) for l2 in (1e-3, 1e-2, 1e-1)]
-    grid = solve_together(problems, Options(thorough=False))
+    grid = solve_together(problems, thorough=False)
     for problem, one in zip(problems, grid, strict=True):
         [single] = solve_together([problem])
         assert one.gamma.sum() == 20
@@ -232,7 +232,7 @@ def test_settings_of_a_grid_start_from_the_middle_of_their_penalties(
     cases = [(s, l1, l2) for s in (4, 6) for l1 in (0.0, 3e-3) for l2 in l2s]
     problems = [Problem(there, y, v, s, l1, l2) for s, l1, l2 in cases]
     assert leaders(problems).tolist() == [2] * 3 + [5] * 3 + [8] * 3 + [11] * 3
-    solutions = solve_together(problems, Options(thorough=False))
+    solutions = solve_together(problems, thorough=False)
     orders = order_samples(X)
     for (s, l1, l2), solution in zip(cases, solutions, strict=True):
         single = on_cpu(orders, y, v, s, l1, l2)

@@ -6,23 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from optirank._util.matrices import as_dense
 from optirank.solver.constants import RIDGE_FLOOR
-from optirank.solver.convex import Weights
-from optirank.solver.problem import Solution
+from optirank.solver.problem import PenaltyPair, Solution
 from optirank.tuning.search import (
-    BinaryModel,
-    Chain,
     Family,
-    Key,
-    PenaltyPair,
+    Fits,
+    Head,
     Samples,
 )
+
+if TYPE_CHECKING:
+    from optirank.solver.blocks import BlockResult, CentredMatrix, ElasticNet
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,23 @@ class FixedReferenceFamily(Family):
     reference: tuple[int, ...] = ()
     name = "fixed reference"
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
+    def fit_chain(self, samples, y, v, head, penalties) -> Fits:
         """See :class:`Family`."""
         from optirank.solver.convex import solve_at, solve_grid_at
 
-        genes = self._reference(samples, y, chain)
+        genes = self._reference(samples, y, head)
         gamma = np.zeros(samples.n_genes)
         gamma[genes] = 1.0
-        problem = self._problem(samples, y, v, len(genes))
+        problem = self.problem(samples, y, v, len(genes))
         return self._fit(
-            chain,
+            penalties,
             lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
             lambda l1, l2: solve_at(
                 replace(problem, l1=l1, l2=l2), gamma, **self._accuracy
             ),
         )
 
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+    def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         """The positions of the reference genes."""
         return np.array(self.reference, dtype=np.intp)
 
@@ -59,7 +60,7 @@ class RankFamily(FixedReferenceFamily):
     name = "rank-lr"
     on_device = True
 
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+    def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         return np.arange(samples.n_genes)
 
 
@@ -75,7 +76,7 @@ class AnovaFamily(FixedReferenceFamily):
     names = ("n_reference", "l1", "l2")
     needs_values = True
 
-    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+    def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         from optirank_lab.baselines.anova import select_stable_genes
 
         X: Any = samples.X
@@ -88,7 +89,18 @@ class AnovaFamily(FixedReferenceFamily):
             dataset = np.repeat([0, 1], [samples.n_samples, len(y_auxiliary)])
         if dataset is None or len(np.unique(dataset)) < 2:
             return np.arange(samples.n_genes)
-        return select_stable_genes(X, y, dataset, chain.head[0])
+        return select_stable_genes(X, y, dataset, head[0])
+
+
+def centred_values(X: Any, v: NDArray) -> CentredMatrix:
+    """The values themselves, dense and float32, with each column's weighted mean
+    subtracted.
+    """
+    from optirank.solver.blocks import not_centred
+
+    values = as_dense(X).astype(np.float64)
+    values -= v @ values
+    return not_centred(values.astype(np.float32))
 
 
 @dataclass(frozen=True)
@@ -103,30 +115,33 @@ class LogisticFamily(Family):
     needs_values = True
     needs_ranks = False
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
+    def fit_chain(self, samples, y, v, head, penalties) -> Fits:
         """See :class:`Family`."""
-        from optirank.solver.blocks import LogisticLoss, centred_values
+        from optirank.solver.blocks import ElasticNet, LogisticLoss
         from optirank.solver.convex import fit_weights_grid
 
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)
 
-        def fit(pairs: Sequence[PenaltyPair]) -> dict[PenaltyPair, Solution]:
-            by_pair = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
-            return {pair: solution(fit, *pair) for pair, fit in by_pair.items()}
+        def fit(pairs: Sequence[PenaltyPair]) -> Fits:
+            penalties = {
+                (l1, l2): ElasticNet(l1, l2 if l1 or l2 else RIDGE_FLOOR)
+                for l1, l2 in pairs
+            }
+            fits = fit_weights_grid(matrix, loss, penalties, **self._accuracy)
+            return {pair: solution(fits[pair], penalties[pair]) for pair in pairs}
 
-        def solution(fit: Weights, l1: float, l2: float) -> Solution:
-            z = samples.X @ fit.w
+        def solution(fit: BlockResult, penalty: ElasticNet) -> Solution:
+            z = samples.X @ fit.x
             b = float(loss.best_intercept(z, 0.0))
-            ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (fit.w @ fit.w)
-            objective = loss.evaluate(z, b) + l1 * np.abs(fit.w).sum() + ridge
+            objective = loss.evaluate(z, b) + penalty.value(fit.x)
             no_reference: Any = None
             return Solution(
-                fit.w, b, no_reference, objective, fit.n_iter, fit.converged
+                fit.x, b, no_reference, objective, fit.n_steps, fit.converged
             )
 
-        return self._fit(chain, fit)
+        return self._fit(penalties, fit, lambda l1, l2: fit([(l1, l2)])[l1, l2])
 
-    def scores(self, samples: Samples, model: BinaryModel) -> NDArray:
+    def scores(self, samples: Samples, model: Solution) -> NDArray:
         """See :class:`Family`."""
         return samples.X @ model.w + model.b

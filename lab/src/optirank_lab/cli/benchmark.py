@@ -14,9 +14,9 @@ from optirank.cli.common import (
     BAD_INPUT,
     UNEXPECTED,
     GroupedCommand,
-    PlainGroup,
     echo,
     tell_error,
+    with_examples,
 )
 from optirank.cli.options import listed
 from optirank.cli.outputs import show_table
@@ -42,7 +42,7 @@ Examples:
 """
 
 app = typer.Typer(
-    cls=PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
+    help=with_examples(_HELP), no_args_is_help=True, rich_markup_mode=None
 )
 if TYPE_CHECKING:
     _Experiment = str

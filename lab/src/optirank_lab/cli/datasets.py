@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import BAD_INPUT, GroupedCommand, PlainGroup, echo, tell_error
+from optirank.cli.common import (
+    BAD_INPUT,
+    GroupedCommand,
+    echo,
+    tell_error,
+    with_examples,
+)
 from optirank.cli.outputs import show_table
 from optirank_lab.cli import options as opt
 
@@ -27,7 +33,7 @@ Examples:
 """
 
 app = typer.Typer(
-    cls=PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
+    help=with_examples(_HELP), no_args_is_help=True, rich_markup_mode=None
 )
 
 NameArgument = Annotated[

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -210,7 +210,10 @@ class DeviceOrders:
     the ties.
 
     With ``c`` the prefix sums of weights in sorted order, the weights below gene j's
-    group are ``c[start_j]`` and those of the group ``c[end_j] - c[start_j]``.
+    group are ``c[start_j]`` and those of the group ``c[end_j] - c[start_j]``. Some of
+    the samples, such as the training part of a fold, are the same arrays with other
+    ``rows``: fits on several parts run side by side over all samples, those of the
+    other parts having weight zero.
     """
 
     on_device: ClassVar[bool] = True
@@ -219,11 +222,12 @@ class DeviceOrders:
     perm: Any  # (n, d): the gene at each place
     start: Any  # (n, d): the first place of each gene's tie group
     end: Any  # (n, d): the place behind its last one
+    rows: NDArray  # positions of the samples that are meant
 
     @property
     def n_samples(self) -> int:
-        """Number of samples, n."""
-        return self.perm.shape[0]
+        """Number of samples."""
+        return len(self.rows)
 
     @property
     def n_genes(self) -> int:
@@ -232,19 +236,14 @@ class DeviceOrders:
 
     @property
     def whole(self) -> DeviceOrders:
-        """All samples, these being all."""
-        return self
+        """All samples that lie sorted together with these."""
+        return replace(self, rows=np.arange(len(self.perm)))
 
-    @property
-    def rows(self) -> NDArray:
-        """Positions among all samples."""
-        return np.arange(self.n_samples)
-
-    def take(self, samples: NDArray) -> SomeOrders:
+    def take(self, samples: NDArray) -> DeviceOrders:
         """The orders of some of the samples (positions or a mask): nothing
         is copied.
         """
-        return SomeOrders(self, self.rows[samples])
+        return replace(self, rows=self.rows[samples])
 
     def ranks(self, gamma: Any, ties: str, size: Any = 1.0) -> Any:
         """``(C_i gamma - offset) / size`` for each row of gamma: (B, n, d), float32.
@@ -334,35 +333,6 @@ class DeviceOrders:
             out[item, rows] = base[item] + sign * (low + tie * (high - low))
 
 
-@dataclass(frozen=True)
-class SomeOrders:
-    """Some of the samples that lie sorted on a device, such as the training part of a
-    fold.
-
-    Fits on several parts run side by side over all samples, those of the other parts
-    having weight zero.
-    """
-
-    on_device: ClassVar[bool] = True
-
-    whole: DeviceOrders
-    rows: NDArray  # positions
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return len(self.rows)
-
-    @property
-    def n_genes(self) -> int:
-        """Number of genes, d."""
-        return self.whole.n_genes
-
-    def take(self, samples: NDArray) -> SomeOrders:
-        """The orders of some of these samples (positions or a mask)."""
-        return SomeOrders(self.whole, self.rows[samples])
-
-
 def orders_for(X: Any, device: str) -> DeviceOrders:
     """Samples sorted on a device by its name; a DeviceError where it cannot be used."""
     return order_on_device(backend_of(device), X)
@@ -380,12 +350,13 @@ def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
     sorting = 4 * min(BLOCK_BYTES, 8 * n * d)  # arrays like the values of a block
     needed = 3 * n * d * index.itemsize + sorting
     backend.check_memory(needed, f"the order of {n} samples x {d} genes")
-    sorted_arrays = tuple(xp.empty((n, d), index) for _ in range(3))
+    perm, start, end = (xp.empty((n, d), index) for _ in range(3))
     rows = max(1, BLOCK_BYTES // (8 * d))
     for begin in range(0, n, rows):
-        keys = _keys(xp, backend.dense(X[begin : begin + rows]))
-        _sort(backend, keys, *(item[begin : begin + rows] for item in sorted_arrays))
-    return DeviceOrders(backend, *sorted_arrays)
+        part = slice(begin, begin + rows)
+        keys = _keys(xp, backend.dense(X[part]))
+        _sort(backend, keys, perm[part], start[part], end[part])
+    return DeviceOrders(backend, perm, start, end, np.arange(n))
 
 
 def _keys(xp: Any, values: Any) -> Any:

@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any
 
 from optirank.solver import constants as c
+from optirank.solver.blocks import BlockResult
 from optirank.solver.device.backend import Backend, DeviceOrders, threads_for
 
 
@@ -251,18 +252,6 @@ def capped_simplex(batch: Batch, linear: Any = None) -> ProximalKernel:
     return "capped_simplex_step", (batch.s, added, allowed)
 
 
-@dataclass
-class BatchResult:
-    """Where the steps of a block ended, one row per problem."""
-
-    x: Any  # (B, d)
-    z: Any  # (B, n): centred M x
-    b: Any  # (B,)
-    L: Any  # (B,): to start the next steps of this block from
-    residual: Any  # (B,): largest entry of the last proximal gradient
-    taken: Any  # (B,): steps that were accepted
-
-
 def accelerated_steps(
     batch: Batch,
     matrix: CentredBatch,
@@ -274,11 +263,12 @@ def accelerated_steps(
     *,
     tol: Any = None,
     z: Any = None,
-) -> BatchResult:
+) -> BlockResult:
     """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol``
     stops.
 
-    ``z`` are the centred scores M x, where they are known.
+    The result has one row per problem; its steps are those that were accepted. ``z``
+    are the centred scores M x, where they are known.
     """
     xp, backend, values = batch.xp, batch.backend, matrix.values
     kernel, own = proximal
@@ -337,7 +327,7 @@ def accelerated_steps(
         look = tol is not None and step % c.CHECK_EVERY == c.CHECK_EVERY - 1
         if look and bool(done.all()):
             break
-    return BatchResult(x, z, b, L, residual, taken)
+    return BlockResult(x, b, z, L, residual, taken)
 
 
 def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:

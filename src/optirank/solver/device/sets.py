@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from optirank.solver import constants as c
+from optirank.solver.blocks import BlockResult
 from optirank.solver.device.backend import threads_for
 from optirank.solver.device.blocks import (
     Batch,
-    BatchResult,
     CentredBatch,
     States,
     accelerated_steps,
@@ -43,11 +43,11 @@ def steps_on_w(batch: Batch, states: States, n_steps: int) -> States:
     return with_weights(batch, states, done)
 
 
-def with_weights(batch: Batch, states: States, done: BatchResult) -> States:
+def with_weights(batch: Batch, states: States, done: BlockResult) -> States:
     """The states after steps on (w, b), with best intercepts and objectives."""
     b = best_intercept(batch, done.z, done.b)
     objective = loss_of(batch, done.z, b) + batch.penalty(done.x)
-    n_iter = states.n_iter + done.taken
+    n_iter = states.n_iter + done.n_steps
     return replace(
         states, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter, z=done.z
     )

@@ -8,7 +8,7 @@ each; gamma is pushed to a set, genes are exchanged, and (w, b) fitted to conver
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,38 +40,20 @@ if TYPE_CHECKING:
     from optirank.solver.problem import Problem
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to solve; see :func:`optirank.solver.solve.solve_alternating`.
-
-    ``thorough`` judges exchanges pair by pair after the batches; a grid of settings
-    does without, as on the CPU, except where that costs next to nothing.
-    """
-
-    side: str = "best"  # or "rising", "falling"
-    tol: float = 1e-5
-    max_iter: int = 10_000
-    path_step: float = 100.0
-    integral: bool = True
-    polish: bool = True
-    refit: bool = True
-    thorough: bool = True
-
-
-def solve_together(
-    problems: Sequence[Problem], options: Options | None = None
-) -> list[Solution]:
+def solve_together(problems: Sequence[Problem], **options: Any) -> list[Solution]:
     """Solutions of problems over the same sorted samples, as many at once as memory
     allows.
 
     The problems also share the candidates of the reference and the way to rank ties.
+    The options are those of :func:`optirank.solver.solve.solve_alternating`, and
+    ``thorough``: whether exchanges are judged pair by pair after the batches. A grid of
+    settings does without, as on the CPU, except where that costs next to nothing.
     """
-    options = options or Options()
     first = problems[0]
     orders = first.orders.whole
     for problem in problems:
         same = problem.candidates is first.candidates and problem.ties == first.ties
-        if problem.orders.whole is not orders or not same:
+        if problem.orders.perm is not orders.perm or not same:
             raise ValueError(
                 "problems over different samples, candidates or ways to rank ties "
                 "cannot be solved side by side"
@@ -95,12 +77,19 @@ def solve_together(
     ):
         for begin in range(0, len(places), at_once):
             some = places[begin : begin + at_once].tolist()
-            solved = solve([problems[k] for k in some], options)
+            solved = solve([problems[k] for k in some], **options)
             solutions |= dict(zip(some, solved, strict=True))
     return [solutions[k] for k in range(len(problems))]
 
 
-def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
+def _fit(
+    problems: Sequence[Problem],
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+    thorough: bool = True,
+    **_,
+) -> list[Solution]:
     """Solve problems whose reference set is all genes that may be in it: nothing
     to choose.
     """
@@ -108,38 +97,46 @@ def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
     states = tilted_starts(batch, batch.xp.ones(len(batch), bool))
     # A projection is near ones
     states = replace(states, gamma=(states.gamma > 0).astype(float))
-    return _finished(batch, states, replace(options, refit=True))
+    return _finished(batch, states, tol, max_iter, exact=thorough)
 
 
-def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]:
+def _learn_sets(
+    problems: Sequence[Problem],
+    *,
+    side: str = "best",
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+    path_step: float = 100.0,
+    integral: bool = True,
+    polish: bool = True,
+    refit: bool = True,
+    thorough: bool = True,
+) -> list[Solution]:
     """Solve problems whose reference set is learned."""
     orders = problems[0].orders.whole
     n, d = orders.n_samples, orders.n_genes
     cheap = n * d**2 <= c.CHEAP
-    in_grid = options.integral and not (options.thorough or cheap)
+    in_grid = integral and not (thorough or cheap)
     leader = leaders(problems) if in_grid else np.arange(len(problems))
-    sides = c.STARTS if options.side == "best" else (options.side,)
+    sides = c.STARTS if side == "best" else (side,)
     started = np.unique(leader)
     batch = _batch(problems, np.repeat(started, len(sides)))
-    rising = np.tile([side == "rising" for side in sides], len(started))
+    rising = np.tile(np.array(sides) == "rising", len(started))
     states = tilted_starts(batch, batch.backend.array(rising))
-    if not options.integral:
-        states, converged = relax(
-            batch, states, max(1, options.max_iter // 6), options.tol
-        )
-        kept = _near_best(batch, states, 0.0)
-        return _packed(batch.take(kept), states.take(kept), converged[kept])
+    if not integral:
+        states, converged = relax(batch, states, max(1, max_iter // 6), tol)
+        return _packed(batch, states, converged)
 
     close = c.CLOSE if in_grid else c.FAR
-    for (n_rounds, tol), margin in ((c.SCREEN, c.FAR), (c.RELAXED, close)):
-        states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, n_rounds, tol)
+    for (n_rounds, limit), margin in ((c.SCREEN, c.FAR), (c.RELAXED, close)):
+        states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, n_rounds, limit)
         kept = _near_best(batch, states, np.inf if cheap else margin)
         batch = batch.take(kept)
         states = states.take(kept)
     if in_grid:
         batch, states = _follow(problems, leader, batch, states)
-    states = push_to_sets(batch, states, c.PUSH_STEP * options.path_step)
-    if options.polish:
+    states = push_to_sets(batch, states, c.PUSH_STEP * path_step)
+    if polish:
         states = exchange_batches(batch, states, c.BATCHES)
         if cheap:
             states = exchange_pairs(batch, states)
@@ -148,11 +145,13 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
     kept = _near_best(batch, states, 0.0 if in_grid else c.CLOSE_SETS)
     batch = batch.take(kept)
     states = states.take(kept)
-    if options.polish and options.thorough and not cheap:
+    if polish and thorough and not cheap:
         states = exchange_batches(batch, states, c.BATCHES)
         if n * d <= c.MODEL_ENTRIES:
             states = exchange_pairs(batch, states)
-    return _finished(batch, states, options)
+    if not refit:
+        return _packed(batch, states, batch.xp.ones(len(batch), bool))
+    return _finished(batch, states, tol, max_iter, exact=thorough)
 
 
 def leaders(problems: Sequence[Problem]) -> np.ndarray:
@@ -239,25 +238,25 @@ def _near_best(batch: Batch, states: States, margin: float) -> Any:
     return batch.backend.array(kept)
 
 
-def _finished(batch: Batch, states: States, options: Options) -> list[Solution]:
+def _finished(
+    batch: Batch, states: States, tol: float, max_iter: int, *, exact: bool
+) -> list[Solution]:
     """(w, b) to convergence at the final sets."""
-    converged = batch.xp.ones(len(batch), bool)
-    if options.refit:
-        within = states.n_iter < options.max_iter
-        states, converged = fit_weights(
-            batch,
-            states,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            exact=options.thorough,
-        )
-        converged &= within
-    kept = _near_best(batch, states, 0.0)
-    return _packed(batch.take(kept), states.take(kept), converged[kept])
+    within = states.n_iter < max_iter
+    states, converged = fit_weights(
+        batch, states, tol=tol, max_iter=max_iter, exact=exact
+    )
+    return _packed(batch, states, converged & within)
 
 
 def _packed(batch: Batch, states: States, converged: Any) -> list[Solution]:
-    """Solutions on the host, one per problem, with intercepts of plain ranks."""
+    """The best solution of each problem, on the host, with intercepts of plain
+    ranks.
+    """
+    kept = _near_best(batch, states, 0.0)
+    batch = batch.take(kept)
+    states = states.take(kept)
+    converged = converged[kept]
     backend = batch.backend
     z = backend.dot(ranks_of(batch, states.gamma, exact=True).values, states.w)
     b = best_intercept(batch, z, batch.xp.zeros(len(batch)), 30)
@@ -329,7 +328,7 @@ def one_round(
     )
     b = best_intercept(batch, on_gamma.z, on_w.b, 5)
     objective = loss_of(batch, on_gamma.z, b) + batch.penalty(on_w.x)
-    n_iter = states.n_iter + on_w.taken + on_gamma.taken
+    n_iter = states.n_iter + on_w.n_steps + on_gamma.n_steps
     return States(
         on_w.x,
         b,
