@@ -11,8 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -28,23 +27,35 @@ _FEW_GENES = 20  # above the lowest value: two samples with fewer may be equal b
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 _SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
 
-# Feeds accumulators with all samples, and some genes (positions; None for all)
-Pass = Callable[[Sequence[Accumulator], "NDArray | None"], None]
+# Feeds accumulators with some genes (positions; None for all) of all samples, or of
+# those at rising positions
+Pass = Callable[..., None]
 
 
-@dataclass(frozen=True)
 class ClassSums:
-    """What correlations with the labels need, of some samples; see `class_sums`.
+    """What correlations with the labels need, of some samples; none at first.
 
     Samples belong to a class and to a part, such as the fold that holds them out. The
     correlations of the samples of some parts follow from the sums of these parts, so
     that one pass over the samples serves every fold.
+
+    Values are places of genes, multiples of 2^-24, and their squares are summed in two
+    parts of as many digits: so all sums are exact (up to 2^29 samples), and the order
+    of the samples changes none of them.
+
+    Attributes
+    ----------
+    sizes : array of shape (parts, classes)
+    sums : array of shape (parts, classes, d)
+    leading, trailing : arrays of shape (parts, d)
+        Of squares: their first digits, and the others.
     """
 
-    sizes: NDArray  # (parts, classes)
-    sums: NDArray  # (parts, classes, d)
-    leading: NDArray  # (parts, d): of squares, their first digits
-    trailing: NDArray  # and the others
+    def __init__(self, n_parts: int, n_classes: int, n_genes: int) -> None:
+        self.sizes = np.zeros((n_parts, n_classes), np.intp)
+        self.sums = np.zeros((n_parts, n_classes, n_genes))
+        self.leading = np.zeros((n_parts, n_genes))
+        self.trailing = np.zeros((n_parts, n_genes))
 
     @property
     def squares(self) -> NDArray:
@@ -53,11 +64,15 @@ class ClassSums:
 
     def plus(self, other: ClassSums) -> ClassSums:
         """The sums of the samples of both."""
-        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return ClassSums(*(own + others for own, others in pairs))
+        both = copy.deepcopy(self)
+        for name, total in vars(both).items():
+            total += vars(other)[name]
+        return both
 
     def plus_samples(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
-        """The sums of these samples and of others, see `class_sums`."""
+        """The sums with more samples, of classes and parts that are given as
+        numbers.
+        """
         from optirank._compiled.rank_loops import add_places
 
         n, d = X.shape
@@ -68,19 +83,18 @@ class ClassSums:
             values = as_dense(X).ravel()
             indptr = np.arange(0, n * d + 1, d)
             genes = np.tile(np.arange(d, dtype=np.int32), n)
-        totals = ClassSums(*(total.copy() for total in vars(self).values()))
-        np.add.at(totals.sizes, (parts, codes), 1)
-        cells = parts * totals.sizes.shape[1] + codes
-        sums = totals.sums.reshape(-1, d), totals.leading, totals.trailing
-        add_places(indptr, genes, values, cells, parts, PLACE_STEPS, *sums)
-        return totals
+        both = copy.deepcopy(self)
+        np.add.at(both.sizes, (parts, codes), 1)
+        cells = parts * both.sizes.shape[1] + codes
+        totals = both.sums.reshape(-1, d), both.leading, both.trailing
+        add_places(indptr, genes, values, cells, parts, PLACE_STEPS, *totals)
+        return both
 
     def parted(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
         """The same sums of one part, where some of its samples are in other parts."""
-        n_parts = int(parts.max()) + 1
-        of_some = no_sums(n_parts, *self.sums.shape[1:]).plus_samples(X, codes, parts)
-        for total, own in zip(vars(self).values(), vars(of_some).values(), strict=True):
-            own[0] = total[0] - own[1:].sum(axis=0)
+        of_some = class_sums(X, codes, self.sizes.shape[1], parts)
+        for name, total in vars(of_some).items():
+            total[0] = vars(self)[name][0] - total[1:].sum(axis=0)
         return of_some
 
     def correlations(self, parts: NDArray | None = None) -> NDArray:
@@ -141,17 +155,9 @@ class ClassSums:
 
 
 def class_sums(
-    X: Any,
-    codes: NDArray,
-    n_classes: int,
-    parts: NDArray | None = None,
-    n_parts: int = 1,
+    X: Any, codes: NDArray, n_classes: int, parts: NDArray | None = None
 ) -> ClassSums:
     """The sums of samples (places of their genes) by class and part.
-
-    Values are multiples of 2^-24, as places are, and their squares are summed in two
-    parts of as many digits: so all sums are exact (up to 2^29 samples), and the order
-    of the samples changes none of them.
 
     Parameters
     ----------
@@ -160,17 +166,8 @@ def class_sums(
         The class and the part of each sample, as numbers; all in one part by default.
     """
     parts = np.zeros(len(codes), np.intp) if parts is None else parts
-    return no_sums(n_parts, n_classes, X.shape[1]).plus_samples(X, codes, parts)
-
-
-def no_sums(n_parts: int, n_classes: int, n_genes: int) -> ClassSums:
-    """Those of no samples."""
-    return ClassSums(
-        sizes=np.zeros((n_parts, n_classes), np.intp),
-        sums=np.zeros((n_parts, n_classes, n_genes)),
-        leading=np.zeros((n_parts, n_genes)),
-        trailing=np.zeros((n_parts, n_genes)),
-    )
+    n_parts = int(parts.max(initial=0)) + 1
+    return ClassSums(n_parts, n_classes, X.shape[1]).plus_samples(X, codes, parts)
 
 
 def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
@@ -183,40 +180,22 @@ def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
 
 
 def fold_matrix(
-    X: Any, accumulators: Sequence[Accumulator], columns: NDArray | None = None
+    X: Any,
+    accumulators: Sequence[Accumulator],
+    columns: NDArray | None = None,
+    rows: NDArray | None = None,
 ) -> None:
-    """Feed accumulators with the samples of a matrix in memory."""
+    """Feed accumulators with the samples of a matrix in memory, see `Pass`."""
+    X = X if rows is None else X[rows]
     empty = [copy.copy(accumulator) for accumulator in accumulators]
     start = 0
     for block in matrix_blocks(X, columns):
-        rows = slice(start, start + block.shape[0])
+        stop = start + block.shape[0]
         for accumulator, before in zip(accumulators, empty, strict=True):
             of_block = copy.copy(before)
-            of_block.add(block, rows)
+            of_block.add(block, slice(start, stop))
             accumulator.merge(of_block)
-        start = rows.stop
-
-
-class KeptSamples:
-    """Accumulates some samples as they are: those at rising positions ``rows``."""
-
-    def __init__(self, rows: NDArray, n_samples: int) -> None:
-        self._wanted = np.zeros(n_samples, dtype=bool)
-        self._wanted[rows] = True
-        self._blocks: list[Any] = []
-
-    def add(self, block: Any, rows: slice) -> None:
-        """Keep the samples of a block that are wanted."""
-        wanted = np.flatnonzero(self._wanted[rows])
-        self._blocks = [*self._blocks, block[wanted]]
-
-    def merge(self, other: KeptSamples) -> None:
-        """Keep those that follow."""
-        self._blocks = self._blocks + other._blocks
-
-    def result(self) -> Any:
-        """The samples: an array, or a CSC matrix, since columns are taken next."""
-        return _stacked(self._blocks, "csc")
+        start = stop
 
 
 class DrawnSamples:
@@ -272,7 +251,7 @@ class DrawnSamples:
         share = np.minimum(enough / np.maximum(sizes, 1), 1.0)
         limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
         self._limits = np.where(sizes > per_class, limits, np.iinfo(np.uint64).max)
-        self.sums = no_sums(int(self._parts.max()) + 1, n_classes, len(keys))
+        self.sums = ClassSums(int(self._parts.max()) + 1, n_classes, len(keys))
         # Of every block: positions, samples and hashes
         self._kept: list[tuple[NDArray, Any, NDArray]] = []
 
@@ -311,14 +290,19 @@ class DrawnSamples:
         of_blocks, blocks, hashes = zip(*self._kept, strict=True)
         self._kept = []  # all samples would be in memory twice
         rows = np.concatenate(of_blocks)
-        X = _stacked(blocks, "csr")
+        if sparse.issparse(blocks[0]):
+            X = sparse.vstack(blocks, format="csr")
+        else:
+            X = np.concatenate(blocks)
         del blocks
         codes = self._codes[rows]
-        lowest = np.concatenate(hashes)
+        by_hash = np.lexsort([np.concatenate(hashes), codes])
+        first_of_class = np.searchsorted(codes[by_hash], codes[by_hash])
+        drawn = by_hash[np.arange(len(rows)) - first_of_class < PER_CLASS]
         places = places_in_sample(X, self._n_threads)
         hashes = row_hashes(places, mixed(self.sums.places()), PLACE_STEPS)
         order = np.lexsort([hashes, codes])
-        order = order[_drawn(codes, lowest)[order]]
+        order = order[np.isin(order, drawn)]
         n_above = np.concatenate(
             [np.ravel((block > 0).sum(axis=1)) for block in matrix_blocks(places)]
         )
@@ -366,22 +350,6 @@ def deal_folds(
     by_class = np.argsort(codes[firsts], kind="stable")
     fold_of_group[by_class] = np.arange(len(firsts)) % min(n_folds, largest)
     return fold_of_group[group], n_repeated
-
-
-def _drawn(codes: NDArray, hashes: NDArray) -> NDArray:
-    """A mask of at most 500 samples per class, those of lowest hash."""
-    drawn = np.zeros(len(codes), bool)
-    for code in np.unique(codes):
-        of_class = np.flatnonzero(codes == code)
-        drawn[of_class[np.argsort(hashes[of_class], kind="stable")[:PER_CLASS]]] = True
-    return drawn
-
-
-def _stacked(blocks: Sequence[Any], form: Literal["csr", "csc"]) -> Any:
-    """Blocks of samples below each other: an array, or a sparse matrix."""
-    if sparse.issparse(blocks[0]):
-        return sparse.vstack(blocks, format=form)
-    return np.concatenate(blocks)
 
 
 def keys_of_names(names: Iterable[object]) -> NDArray[np.uint64]:
