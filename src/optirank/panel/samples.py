@@ -290,10 +290,8 @@ class DrawnSamples:
         of_blocks, blocks, hashes = zip(*self._kept, strict=True)
         self._kept = []  # all samples would be in memory twice
         rows = np.concatenate(of_blocks)
-        if sparse.issparse(blocks[0]):
-            X = sparse.vstack(blocks, format="csr")
-        else:
-            X = np.concatenate(blocks)
+        is_sparse = sparse.issparse(blocks[0])
+        X: Any = sparse.vstack(blocks, "csr") if is_sparse else np.concatenate(blocks)
         del blocks
         codes = self._codes[rows]
         by_hash = np.lexsort([np.concatenate(hashes), codes])
@@ -315,7 +313,7 @@ class DrawnSamples:
             fold_of[rows[order]] = folds
             sums = sums.parted(places, codes, fold_of[rows] + 1)
         del places
-        X = X[order].tocsc() if sparse.issparse(X) else X[order]
+        X = X[order].tocsc() if is_sparse else X[order]
         return sums, rows[order], X, fold_of, n_repeated
 
 
