@@ -186,7 +186,7 @@ def train(
         layer=layer,
         use_raw=use_raw,
     )
-    with progress_bar("training", shown=None if verbose else False) as bar:
+    with progress_bar("training", shown=verbose) as bar:
         result = run_training(
             profiles, options, command=command, say=say, progress=bar.update
         )
@@ -539,7 +539,7 @@ def design(
         columns = [test_label or options.columns[-1]]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
-    with progress_bar("designing", shown=None if verbose else False) as bar:
+    with progress_bar("designing", shown=verbose) as bar:
         result = run_design(
             profiles,
             options,

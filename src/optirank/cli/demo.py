@@ -35,13 +35,12 @@ def example(
     from optirank.datasets.example import write_example
     from optirank.workflow.cells import write_cells
 
+    cells = folder / "islets.h5ad"
     if folder.is_dir():
-        paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
-        outputs = {f"the cells ({path.name})": path for path in paths}
-        check_outputs(outputs, (), force=force)
+        check_outputs({f"the cells ({cells.name})": cells}, (), force=force)
     for path in write_example(folder, force=force):
         echo(str(path))
-    echo(str(write_cells("pancreas-human", folder, "islets")))
+    echo(str(write_cells("pancreas-human", folder, cells.stem)))
 
 
 def demo(
