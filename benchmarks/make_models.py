@@ -47,7 +47,8 @@ from studies import header
 
 import optirank
 from optirank._util.files import write_text
-from optirank.io.data import DataError, duplicates, source_of, with_annotations
+from optirank.io.data import DataError, duplicates, source_of
+from optirank.io.data import changed as with_changes
 from optirank.io.objects import FILE_COLUMN, join
 from optirank.io.reading import read_expression
 from optirank.model import Tree
@@ -282,7 +283,8 @@ def sample_numbers(data: AnnData) -> dict[str, int]:
 def restricted(data: AnnData, classes: Sequence[str]) -> AnnData:
     """The same samples, without the labels of other classes."""
     labels = data.obs[LABEL]
-    return with_annotations(data, **{LABEL: labels.where(labels.isin(classes))})
+    kept = labels.where(labels.isin(classes))
+    return with_changes(data, obs=data.obs.assign(**{LABEL: kept}))
 
 
 def read_set(data: Path, name: str, recipe: dict | None = None) -> AnnData:

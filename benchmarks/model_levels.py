@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from optirank.io.data import source_of, with_annotations
+from optirank.io.data import changed, source_of
 from optirank.model import Terms, Tree
 from optirank.model.card import ClassCounts
 from optirank.ontology import cell_ontology, match_labels
@@ -150,7 +150,7 @@ def at_levels(data: AnnData, label: str, tree: Tree, whole: Tree) -> AnnData:
     labels = data.obs[label]
     names = [name for name in labels.dropna().unique() if name in whole.parents]
     mapping = dict(zip(names, leaves_of(tree, whole, names), strict=True))
-    return with_annotations(data, **{label: labels.map(mapping)})
+    return changed(data, obs=data.obs.assign(**{label: labels.map(mapping)}))
 
 
 def level_problems(leaves: Iterable[str], table: pd.DataFrame) -> list[str]:

@@ -17,7 +17,7 @@ import pandas as pd
 from anndata import AnnData
 
 from optirank._util.work import progress_bar
-from optirank.io.data import raw_genes, used_names
+from optirank.io.data import about, used_names
 from optirank.io.objects import (
     anndata_of,
     is_frame,
@@ -167,7 +167,10 @@ def train(
     )
     say = _teller(verbose)
     for part in profiles:
-        n_raw, n_genes_of_x = len(raw_genes(part)), len(used_names(part))
+        n_raw, n_genes_of_x = (
+            len(about(part).get("raw_genes", ())),
+            len(used_names(part)),
+        )
         if n_raw > n_genes_of_x:
             say(
                 f"adata.raw has {n_raw} genes, X has {n_genes_of_x}: use_raw=True "

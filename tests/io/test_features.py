@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optirank.io.objects import raw_note
+from optirank.io.objects import raw_notes
 
 KNOWN = [f"G{k}" for k in range(100)]
 
@@ -23,13 +23,11 @@ KNOWN = [f"G{k}" for k in range(100)]
 )
 def test_raw_is_read_where_it_has_what_x_lacks(n_x, n_raw, is_read):
     in_raw = [name.lower() for name in KNOWN[:n_raw]]  # whatever their case
-    note = raw_note(KNOWN, KNOWN[:n_x], in_raw)
-    if is_read:
-        assert note is not None
+    notes = raw_notes(KNOWN, KNOWN[:n_x], in_raw)
+    assert bool(notes) == is_read
+    for note in notes:
         assert f"X has {n_x} of the 100 genes of the model, raw has {n_raw}" in note
-    else:
-        assert note is None
 
 
 def test_x_is_read_without_a_model():
-    assert raw_note([], KNOWN[:3], KNOWN) is None
+    assert raw_notes([], KNOWN[:3], KNOWN) == []

@@ -7,10 +7,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from optirank.io import cluster as dask_module
 from optirank.io.data import DataError, matrix_of
 from optirank.io.objects import join, profiles_of
-from optirank.io.passes import is_lazy, run_pass, unique_genes
+from optirank.io.passes import is_dask, run_pass, unique_genes
 
 anndata = pytest.importorskip("anndata")
 array = pytest.importorskip("dask.array")
@@ -57,7 +56,7 @@ class Seen:
 
 def blocks_of(data, genes=None, **options):
     seen = Seen()
-    run_pass(data, [seen], genes, size=16, **options)
+    run_pass(data, [seen], genes, **{"size": 16, **options})
     return seen.result()
 
 
@@ -78,7 +77,7 @@ def test_lazy_data_have_the_blocks_of_data_in_memory(n_chunk, scheduler):
     genes = ["g9", "g2", "g5"]
     some_rows = np.flatnonzero(np.arange(N_SAMPLES) % 3)
     lazy = profiles(values(), n_chunk)
-    assert is_lazy(matrix_of(lazy))
+    assert is_dask(matrix_of(lazy))
     with dask.config.set(scheduler=scheduler):
         for rows in (None, some_rows):
             same(
@@ -97,7 +96,7 @@ def test_genes_of_one_name_and_several_objects_are_read_lazily():
     genes = ["a", "b", "a", *(f"g{j}" for j in range(N_GENES - 3))]
     plain = unique_genes(profiles(values(), None, genes))
     lazy = unique_genes(profiles(values(), 20, genes))
-    assert is_lazy(matrix_of(lazy))
+    assert is_dask(matrix_of(lazy))
     same(blocks_of(plain), blocks_of(lazy))
     adata = anndata.AnnData(values())
     lazy = anndata.AnnData(array.from_array(values().toarray(), chunks=(20, 5)))
@@ -115,21 +114,19 @@ def test_an_error_names_the_samples_of_its_block():
             run_pass(data, [Seen(fail_at=16)], size=16)
 
 
-def test_lazy_groups_are_given_to_the_scheduler_some_at_a_time(monkeypatch):
-    monkeypatch.setattr(dask_module, "_TOGETHER", 2)
-    import dask.base
+@pytest.mark.parametrize("n_chunk", [20, 50])
+def test_a_chunk_of_lazy_data_is_computed_for_all_its_blocks_at_once(n_chunk):
+    computed = []
 
-    calls = []
-    compute = dask.base.compute
-    in_memory = Seen()
-    run_pass(profiles(values()), [in_memory], size=10)
-    monkeypatch.setattr(
-        dask.base, "compute", lambda *tasks: calls.append(len(tasks)) or compute(*tasks)
-    )
-    seen = Seen()
-    run_pass(profiles(values(), 10), [seen], size=10)
-    assert [rows for rows, _ in seen.blocks] == [rows for rows, _ in in_memory.blocks]
-    assert calls == [2, 2, 1]
+    def seen(chunk):
+        computed.append(chunk.shape[0])
+        return chunk
+
+    X = array.from_array(values().toarray(), chunks=(n_chunk, N_GENES))
+    X = X.map_blocks(seen, dtype=X.dtype, meta=np.zeros((0, 0)))
+    lazy = profiles_of(anndata.AnnData(X))
+    assert [len(block) for _, block in blocks_of(lazy, size=5)] == [5] * 10
+    assert len(computed) == -(-N_SAMPLES // n_chunk)
 
 
 def test_groups_of_blocks_are_folded_and_merged_in_one_order():

@@ -32,7 +32,7 @@ from expression_files import (
     write_tenx_h5,
 )
 from optirank.datasets import DataError, open_expression, read_expression
-from optirank.io.data import about, gene_names, notes_of, raw_genes, text_column
+from optirank.io.data import about, gene_names, notes_of, text_column
 from optirank.io.objects import join, profiles_of
 from optirank.io.passes import blocks, unique_genes
 from optirank.io.reading import open_file, write_h5ad, write_table
@@ -418,7 +418,7 @@ def test_raw_of_a_file_is_read_if_asked_for_and_its_genes_are_known(data, tmp_pa
     few.write_h5ad(tmp_path / "raw.h5ad")
     with open_expression(tmp_path / "raw.h5ad") as opened:
         assert opened.n_vars == 3
-        assert raw_genes(opened) == data.var_names.tolist()
+        assert about(opened)["raw_genes"] == data.var_names.tolist()
     raw = read_expression(tmp_path / "raw.h5ad", use_raw=True)
     np.testing.assert_array_equal(dense(raw.X), dense(data.X))
 

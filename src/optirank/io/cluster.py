@@ -1,10 +1,11 @@
-"""Passes by dask: the one module that knows it.
+"""Passes on a cluster of dask.
 
-A lazy array is computed by the scheduler that the user has. On a cluster, a task is a
-range of rows of a file that the worker opens itself, so no values travel. A task whose
-worker dies is done again by another; one that fails every time is named at the end,
-when all others are done. Results are written here as they come, so that a run that was
-interrupted goes on where it stopped.
+A task is a range of rows of a file that the worker opens itself, so no values travel.
+A task whose worker dies is done again by another; one that fails every time is named at
+the end, when all others are done. Results are written here as they come: a run that was
+interrupted goes on where it stopped. Each file of results is written whole or not at
+all, and what they belong to (model, query, options) beside them: results of another run
+are thrown away.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import contextlib
 import functools
 import hashlib
 import importlib.metadata
-import itertools
 import json
 import platform
 import shutil
@@ -29,24 +29,21 @@ import numpy as np
 import optirank
 from optirank._util.files import replacing, write_text
 from optirank._util.names import counted
-from optirank.io.data import DataError, about, matrix_of
-from optirank.io.passes import Columns, Fold, Gathered, Group, Piece, streams
+from optirank.io.data import DataError, about, matrix_of, need
+from optirank.io.passes import Fold, Group, Piece, streams
 from optirank.io.reading import ChangedFileError, Store, check_unchanged, signature
 
 if TYPE_CHECKING:
+    from anndata import AnnData
     from distributed import Client, Future, as_completed
     from numpy.typing import NDArray
-
-    from optirank._util.matrices import Accumulator
 
 RETRIES = 2  # of a task that fails; a worker that dies counts apart
 _MOST_FAILURES = 20  # tasks: as many mean that more is wrong than a block
 _PATIENCE = 60.0  # seconds to wait for a worker when all are gone
 _POLL = 0.02  # seconds between looks at whether a task is done
 _CONNECT_SECONDS = 10  # in which a scheduler must answer
-_RUN = "run.json"
 _COMPARED = ("numpy", "scipy", "numba", "dask", "distributed")
-_TOGETHER = 128  # groups of lazy data that are given to the scheduler at once
 _GO_ON = "then run the same command, which goes on where it stopped"
 
 
@@ -74,7 +71,7 @@ def cluster_at(
         store = None if parts is None else Parts(parts, run or {})
         yield Cluster(client, store)
         if store is not None:
-            store.remove()
+            shutil.rmtree(store.folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -82,14 +79,11 @@ def connect(address: str) -> Iterator[Client]:
     """A client of the dask scheduler at an address; it has workers, or this is a
     ValueError.
     """
+    distributed = need("distributed", "dask", "a dask cluster")
     try:
-        from distributed import Client
-    except ImportError:
-        raise ImportError(
-            "a dask cluster needs: pip install 'optirank[dask]'"
-        ) from None
-    try:
-        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        client = distributed.Client(
+            address, timeout=_CONNECT_SECONDS, set_as_default=False
+        )
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"no dask scheduler answers at {address!r}: {error}; start one (dask "
@@ -113,8 +107,8 @@ def cluster_threads(client: Client) -> int:
 # Of a task: which of several files, rows of it, and the first of them among the samples
 # of the pass
 _Task = tuple[int, "NDArray[np.intp] | range", int]
-# What all tasks need: of each file how it is opened, and where the genes are in it
-_Work = tuple[Fold, list[tuple[Store, Columns]]]
+# What all tasks need: `Piece`s have a `Store` in place of what is opened
+_Work = tuple[Fold, list[Piece]]
 
 
 class Cluster:
@@ -134,12 +128,14 @@ class Cluster:
     def groups(self, fold: Fold, pieces: Sequence[Piece]) -> Generator[Group]:
         """What each group of blocks gathers, in order."""
         stores = [_store_of(piece) for piece in pieces]
-        columns = [piece.columns for piece in pieces]
-        work = fold, list(zip(stores, columns, strict=True))
+        stored = [
+            piece._replace(adata=store, rows=range(0))
+            for piece, store in zip(pieces, stores, strict=True)
+        ]
         tasks = _tasks(pieces, fold)
         waiting: dict[int, list[Group]] = {}
         following = 0
-        for number, groups in self._results(work, tasks):
+        for number, groups in self._results((fold, stored), tasks):
             waiting[number] = groups
             while following in waiting:
                 yield from waiting.pop(following)
@@ -156,7 +152,7 @@ class Cluster:
         to_do = []
         for number in range(len(tasks)):
             stored = self._parts and self._parts.load(
-                self._n_before + number, fold.empty
+                self._n_before + number, len(fold.empty)
             )
             if stored:
                 yield number, stored
@@ -198,7 +194,7 @@ class Cluster:
         if not to_do:
             return
         client = self._client
-        shared = client.submit(_same, work, pure=False)
+        shared = client.submit(lambda given: given, work, pure=False)
         asked = [tasks[number] for number in to_do]
         futures = client.map(
             _fold_rows, asked, work=shared, pure=False, retries=RETRIES
@@ -237,10 +233,6 @@ class Cluster:
             )
 
 
-def _same(work: _Work) -> _Work:
-    return work
-
-
 def _store_of(piece: Piece) -> Store:
     """How workers open the file of some samples."""
     known = about(piece.adata)
@@ -255,32 +247,31 @@ def _store_of(piece: Piece) -> Store:
 def _tasks(pieces: Sequence[Piece], fold: Fold) -> list[_Task]:
     """The tasks of a pass: groups of whole blocks, each of one file."""
     tasks = []
-    for number, piece in enumerate(pieces):
-        n_samples = len(piece.rows)
-        step = fold.size * fold.together
-        if not streams(matrix_of(piece.adata)):
-            step = n_samples
+    for number, (adata, _, _, rows, start) in enumerate(pieces):
+        is_cut = streams(matrix_of(adata))
+        step = fold.size * fold.together if is_cut else max(1, len(rows))
         tasks += [
-            (number, piece.rows[first : first + step], piece.start + first)
-            for first in range(0, n_samples, step)
+            (number, rows[first : first + step], start + first)
+            for first in range(0, len(rows), step)
         ]
     return tasks
 
 
 def _fold_rows(task: _Task, work: _Work) -> list[Group]:
     """On a worker: fold the groups of a task."""
-    file, rows, start = task
-    fold, files = work
-    store, columns = files[file]
-    X, _ = _opened_once(store)
-    return list(fold.groups(X, columns, rows, start))
+    number, rows, start = task
+    fold, pieces = work
+    store: Any = pieces[number].adata
+    adata, _ = _opened_once(store)
+    piece = pieces[number]._replace(adata=adata, rows=rows, start=start)
+    return list(fold.groups(piece))
 
 
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
-def _opened_once(store: Store) -> tuple[Any, contextlib.ExitStack]:
+def _opened_once(store: Store) -> tuple[AnnData, contextlib.ExitStack]:
     check_unchanged(store.path, store.mark)
     stack = contextlib.ExitStack()  # keeps the file open as long as it is remembered
-    return matrix_of(store.open(stack)), stack
+    return store.open(stack), stack
 
 
 def _reason(error: BaseException) -> str:
@@ -341,50 +332,6 @@ def installed() -> dict[str, str]:
     return versions | {"optirank": f"{optirank.__version__} (source {source})"}
 
 
-def lazy_groups(fold: Fold, X: Any, piece: Piece) -> Iterator[Group]:
-    """Fold the groups of a lazy array by the scheduler of dask that the user has.
-
-    Groups are given to it some at a time: what they gather is small, and the values of
-    a block are freed with its group.
-    """
-    from dask.base import compute
-
-    tasks = list(_delayed_groups(fold, X, piece))
-    for first in range(0, len(tasks), _TOGETHER):
-        yield from compute(*tasks[first : first + _TOGETHER])
-
-
-def _delayed_groups(fold: Fold, X: Any, piece: Piece) -> Iterator[Any]:
-    """What each group gathers: not computed yet."""
-    from dask.delayed import delayed
-
-    places, sums = piece.columns
-    order = None
-    if places is not None:
-        # dask slices rising positions well, and makes many small chunks of others
-        order = np.argsort(np.argsort(places))
-        X = X[:, np.sort(places)]
-    if not isinstance(piece.rows, range):
-        X = X[piece.rows]
-    chunks = X.rechunk({0: fold.size, 1: -1})
-    blocks = zip(chunks.to_delayed().ravel(), chunks.chunks[0], strict=True)
-    shared = delayed(fold, pure=False, traverse=False)
-    fold_group = delayed(_fold_group, pure=False)
-    start = piece.start
-    while group := list(itertools.islice(blocks, fold.together)):
-        values = [block for block, _ in group]
-        yield fold_group(shared, values, order, sums, start)
-        start += sum(n_rows for _, n_rows in group)
-
-
-def _fold_group(
-    fold: Fold, blocks: list[Any], order: NDArray[np.intp] | None, sums: Any, start: int
-) -> Group:
-    """Fold a group of blocks with rising columns."""
-    ordered = (block if order is None else block[:, order] for block in blocks)
-    return fold.group(map(Columns(None, sums).of, ordered), start)
-
-
 def run_of(
     model_digest: str,
     files: Sequence[str | Path],
@@ -408,74 +355,56 @@ def parts_folder(out: Path) -> Path:
 
 
 class Parts:
-    """The folder of a run.
+    """The folder of a run: arrays by name, nothing else is read back.
 
     Parameters
     ----------
     folder : made where it does not exist.
     run : what the results belong to, in the types that JSON has.
-
-    Attributes
-    ----------
-    stored : the names of the files that were there at the start.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self.folder = folder
         text = json.dumps(run, indent=1, sort_keys=True) + "\n"
-        if folder.is_dir() and not _is(folder / _RUN, text):
+        written = folder / "run.json"
+        is_same = written.is_file() and written.read_bytes() == text.encode()
+        if folder.is_dir() and not is_same:
             shutil.rmtree(folder)
         folder.mkdir(exist_ok=True)
-        write_text(folder / _RUN, text)
-        self.stored = {path.stem for path in folder.glob("*.npz")}
+        write_text(written, text)
 
-    def load(self, number: int, empty: Sequence[Accumulator]) -> list[Group] | None:
-        """What a task gave for each group; None where it is not there.
-
-        What is a list, a number or a text is seen from the empty accumulators.
-        """
-        if self._path(number).stem not in self.stored:
-            return None
+    def load(self, number: int, n_accumulators: int) -> list[Group] | None:
+        """What a task gave for each group; None where it is not there, or damaged."""
         try:
             with np.load(self._path(number), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-            return None  # damaged: it is done again
-        gathered: list[Gathered] = [[{} for _ in empty] for _ in arrays["stops"]]
+            return None
+        groups: list[Group] = [
+            (stop, [{} for _ in range(n_accumulators)])
+            for stop in arrays.pop("stops").tolist()
+        ]
         for key, array in arrays.items():
-            if key == "stops":
-                continue
-            group, place, name, _ = key.split(".")
-            values = gathered[int(group)][int(place)]
-            entry = array if array.ndim else array.item()
-            if isinstance(vars(empty[int(place)])[name], list):
-                values.setdefault(name, []).append(entry)
+            group, place, name, entry = key.split(".")
+            gathered = groups[int(group)][1][int(place)]
+            value = array if array.ndim else array.item()
+            if entry:
+                gathered.setdefault(name, []).append(value)
             else:
-                values[name] = entry
-        return list(zip(arrays["stops"].tolist(), gathered, strict=True))
+                gathered[name] = value
+        return groups
 
     def save(self, number: int, groups: list[Group]) -> None:
-        """Write what a task gave for each group."""
+        """Write what a task gave for each group; entries of lists are numbered."""
         arrays = {"stops": np.array([stop for stop, _ in groups])}
         for group, (_, gathered) in enumerate(groups):
             for place, values in enumerate(gathered):
                 for name, value in values.items():
-                    entries = value if isinstance(value, list) else [value]
-                    for k, entry in enumerate(entries):
+                    is_list = isinstance(value, list)
+                    for k, entry in enumerate(value) if is_list else [("", value)]:
                         arrays[f"{group}.{place}.{name}.{k}"] = np.asarray(entry)
         with replacing(self._path(number)) as temporary, open(temporary, "xb") as file:
             np.savez(file, allow_pickle=False, **arrays)
 
-    def remove(self) -> None:
-        """Remove the folder, when the run is finished."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:08}.npz"
-
-
-def _is(path: Path, text: str) -> bool:
-    try:
-        return path.read_text(encoding="utf-8") == text
-    except (OSError, UnicodeDecodeError):
-        return False

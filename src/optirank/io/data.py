@@ -5,17 +5,18 @@ anndata ``sparse_dataset``, an array of HDF5 or zarr, a dask array. Names of gen
 ``var_names``, annotations ``obs``. ``uns["optirank"]`` holds
 
 - ``source``: where the data come from, for messages;
-- ``notes``: what was left out or changed, a sentence each;
-- ``raw_genes``: the genes of ``raw``, where there is one that was not asked for;
 - ``name``: what the data are called among several;
+- ``notes``: what was left out or changed, a sentence each;
+- ``used``: a mask of the features that are genes in use, where not all are;
+- ``raw_genes``: the genes of ``raw``, where there is one that was not asked for;
 - ``summed``: True where it is decided that features of one name are summed;
 - ``store``: how another process opens the same matrix (`optirank.io.reading.Store`);
 - ``matrix``: of a table or a .loom file, whose numbers no AnnData can hold before they
   are read, what reads them: it has a ``shape`` of samples by genes, and its method
   ``take_genes`` takes their positions and gives what can be cut into rows.
 
-Features that are left out have False in ``var["optirank_used"]``: the matrix of a file
-is not cut before it is read. Genes of one name are one gene, the sum of its features.
+Features that are left out stay in ``var``: the matrix of a file is not cut before it
+is read. Genes of one name are one gene, the sum of its features.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEY = "optirank"  # of uns
-USED = "optirank_used"  # the column of var that says which features are genes in use
+FEATURE_TYPES = ("feature_types", "feature_type")  # columns of var, in this order
 
 
 class DataError(ValueError):
@@ -98,7 +99,6 @@ def make_profiles(
     source: str = "these data",
     *,
     notes: Sequence[str] = (),
-    used: NDArray[np.bool_] | None = None,
     **further: Any,
 ) -> AnnData:
     """An AnnData as readers leave it.
@@ -107,9 +107,7 @@ def make_profiles(
     ----------
     X : samples x features: anything that AnnData takes, or ``matrix``, see above.
     obs, var : tables with the names of samples and genes as index.
-    source, notes : see above.
-    used : mask of the features that are genes in use; None for all.
-    further : other entries of ``uns["optirank"]``.
+    source, notes, further : entries of ``uns["optirank"]``, see above.
     """
     import anndata
 
@@ -118,14 +116,12 @@ def make_profiles(
             f"{source}: the matrix is {X.shape[0]} x {X.shape[1]}, but there are "
             f"{len(obs)} sample names and {len(var)} gene names"
         )
-    known = {**further, "source": source, "notes": list(notes)}
+    known = {"name": source, **further, "source": source, "notes": list(notes)}
     shape = None
-    if hasattr(X, "take_genes"):
+    if hasattr(X, "streams"):
         known["matrix"] = X
         shape = X.shape
         X = None
-    if used is not None and not used.all():
-        var = var.assign(**{USED: used})
     with warnings.catch_warnings():
         # Readers say which names occur twice
         warnings.filterwarnings("ignore", message=".*names are not unique")
@@ -140,45 +136,17 @@ def changed(
     *,
     obs: pd.DataFrame | None = None,
     var: pd.DataFrame | None = None,
-    used: NDArray[np.bool_] | None = None,
     notes: Sequence[str] = (),
     **known: Any,
 ) -> AnnData:
-    """The same values with other annotations, features, a mask of those in use,
-    further notes, or other entries of ``uns["optirank"]``.
+    """The same values with other annotations, features, further notes, or other
+    entries of ``uns["optirank"]``.
     """
     known = {**about(adata), **known}
     known["notes"] = [*known["notes"], *notes]
     X = known.pop("matrix", adata.X)
-    return make_profiles(
-        X,
-        annotations_of(adata) if obs is None else obs,
-        features_of(adata) if var is None else var,
-        used=used_features(adata) if used is None else used,
-        **known,
-    )
-
-
-def with_genes(
-    adata: AnnData,
-    names: Sequence[str] | NDArray[np.object_],
-    notes: Sequence[str] = (),
-    used: NDArray[np.bool_] | None = None,
-) -> AnnData:
-    """The same values with other names of the genes in use, and notes that say why.
-
-    ``used`` is a mask of all features that replaces the one there is.
-    """
-    all_names = np.array(adata.var_names, dtype=object)
-    all_names[used_features(adata)] = [str(name) for name in names]
-    var = features_of(adata).set_axis(all_names)
-    # Other names may be there twice
-    return changed(adata, var=var, used=used, notes=notes, summed=False)
-
-
-def with_annotations(adata: AnnData, **columns: Any) -> AnnData:
-    """The same values with further columns of annotations."""
-    return changed(adata, obs=annotations_of(adata).assign(**columns))
+    obs = annotations_of(adata) if obs is None else obs
+    return make_profiles(X, obs, features_of(adata) if var is None else var, **known)
 
 
 def about(adata: AnnData) -> dict[str, Any]:
@@ -186,7 +154,7 @@ def about(adata: AnnData) -> dict[str, Any]:
     known = adata.uns.get(KEY, {})
     if "source" in known:
         return known
-    return {"source": "these data", "notes": []}
+    return {"source": "these data", "name": "these data", "notes": []}
 
 
 def matrix_of(adata: AnnData) -> Any:
@@ -196,9 +164,8 @@ def matrix_of(adata: AnnData) -> Any:
 
 def used_features(adata: AnnData) -> NDArray[np.bool_]:
     """Mask of the features that are genes in use."""
-    if USED in adata.var:
-        return np.array(adata.var[USED], dtype=bool)
-    return np.ones(adata.n_vars, dtype=bool)
+    used = about(adata).get("used")
+    return np.ones(adata.n_vars, dtype=bool) if used is None else used.copy()
 
 
 def used_names(adata: AnnData) -> NDArray[np.object_]:
@@ -206,46 +173,41 @@ def used_names(adata: AnnData) -> NDArray[np.object_]:
     return np.array(adata.var_names, dtype=object)[used_features(adata)]
 
 
+def features_of(adata: AnnData) -> pd.DataFrame:
+    """What is known of all features, in use or not."""
+    return cast("pd.DataFrame", adata.var)
+
+
 def other_names(adata: AnnData) -> dict[str, NDArray[np.object_]]:
     """Other names of the features in use: the columns of ``var`` that hold text."""
-    used = used_features(adata)
+    features = features_of(adata)[used_features(adata)]
     return {
-        str(column): np.array(
-            [text.strip() or text for text in values.astype(str)[used]], dtype=object
-        )
-        for column, values in features_of(adata).items()
-        if column not in ("feature_types", "feature_type")
-        and values.dtype.kind not in "biufcmM"
+        str(column): stripped(values)
+        for column, values in features.items()
+        if column not in FEATURE_TYPES and values.dtype.kind not in "biufcmM"
     }
 
 
-def raw_genes(adata: AnnData) -> list[str]:
-    """Names of the genes of ``raw``, where there is one that was not asked for."""
-    return [str(name) for name in about(adata).get("raw_genes", ())]
+def stripped(names: Iterable[object]) -> NDArray[np.object_]:
+    """Names without blanks around them, which nobody sees and no other data have."""
+    texts = [str(name) for name in names]
+    return np.array([text.strip() or text for text in texts], dtype=object)
 
 
 def source_of(data: AnnData | Sequence[AnnData]) -> str:
-    """Where data come from, for messages."""
-    parts = parts_of(data)
-    if len(parts) == 1:
-        return str(about(parts[0])["source"])
-    return ", ".join(name_of(part) for part in parts)
-
-
-def name_of(adata: AnnData) -> str:
-    """What data are called among several."""
-    known = about(adata)
-    return str(known.get("name", known["source"]))
+    """Where data come from, for messages; of several data sets, their names."""
+    known = [about(part) for part in parts_of(data)]
+    if len(known) == 1:
+        return known[0]["source"]
+    return ", ".join(part["name"] for part in known)
 
 
 def notes_of(data: AnnData | Sequence[AnnData]) -> list[str]:
     """What readers left out or changed; of several data sets, with their names."""
-    parts = parts_of(data)
-    if len(parts) == 1:
-        return list(about(parts[0])["notes"])
-    return [
-        f"{name_of(part)}: {note}" for part in parts for note in about(part)["notes"]
-    ]
+    known = [about(part) for part in parts_of(data)]
+    if len(known) == 1:
+        return list(known[0]["notes"])
+    return [f"{part['name']}: {note}" for part in known for note in part["notes"]]
 
 
 def parts_of(data: AnnData | Sequence[AnnData]) -> list[AnnData]:
@@ -259,14 +221,8 @@ def annotations_of(data: AnnData | Sequence[AnnData]) -> pd.DataFrame:
     """The annotations of all samples of one or several data sets."""
     import pandas as pd
 
-    parts = parts_of(data)
-    tables = [cast("pd.DataFrame", part.obs) for part in parts]
-    return tables[0] if len(parts) == 1 else pd.concat(tables)
-
-
-def features_of(adata: AnnData) -> pd.DataFrame:
-    """What is known of all features, without whether they are in use."""
-    return cast("pd.DataFrame", adata.var).drop(columns=USED, errors="ignore")
+    tables = [cast("pd.DataFrame", part.obs) for part in parts_of(data)]
+    return tables[0] if len(tables) == 1 else pd.concat(tables)
 
 
 def gene_names(data: AnnData | Sequence[AnnData]) -> NDArray[np.object_]:
@@ -280,7 +236,7 @@ def gene_names(data: AnnData | Sequence[AnnData]) -> NDArray[np.object_]:
         names = {name: None for name in names if name in known}
     if len(parts) > 1 and len(names) < 2:
         raise DataError(
-            f"{some([name_of(part) for part in parts])} have {len(names)} genes in "
+            f"{some(about(part)['name'] for part in parts)} have {len(names)} genes in "
             "common: their gene names may be of different kinds (gene_column=)"
         )
     return np.array(list(names), dtype=object)
@@ -292,7 +248,7 @@ def block_rows(n_genes: int) -> int:
     return max(64, 20_000_000 // max(1, n_genes))
 
 
-def duplicates(names: Iterable[str]) -> list[str]:
+def duplicates(names: Iterable[Any]) -> list[Any]:
     """Return the names that occur more than once, each once, in order of first
     occurrence.
     """

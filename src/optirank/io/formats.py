@@ -8,9 +8,9 @@ chunks that are not there are found before anything is read.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,34 +91,30 @@ def check_matrix(element: Any, path: Path, what: str) -> None:
 def open_sparse(group: Any, path: Path, shape: tuple[int, int]) -> Any:
     """anndata's matrix of a group that holds one, left where it is stored.
 
-    That of half precision is read, in single precision.
+    That of half precision is read, in single precision. A matrix whose parts do not fit
+    together is refused.
     """
     from anndata.io import sparse_dataset
 
     check_sizes(group, path)
     stored = sparse_dataset(group)
-    _check_pointers(group, shape[stored.format == "csc"])
-    if np.dtype(group["data"].dtype) == np.float16:  # which no sparse matrix holds
-        parts = (group["data"][...].astype(np.float32), group["indices"][...])
-        made = sparse.csc_matrix if stored.format == "csc" else sparse.csr_matrix
-        return made((*parts, group["indptr"][...]), shape=shape)
-    return stored
-
-
-def _check_pointers(group: Any, count: int) -> None:
-    """Refuse a sparse matrix whose parts do not fit together."""
     data = group["data"]
     pointers = np.asarray(group["indptr"][:], dtype=np.int64)
     if np.dtype(data.dtype).kind not in "fiub":
         raise ValueError(f"its values are of type {data.dtype}, not numbers")
     if (
-        len(pointers) != count + 1
+        len(pointers) != shape[stored.format == "csc"] + 1
         or pointers[0] != 0
         or (np.diff(pointers) < 0).any()
         or pointers[-1] != data.shape[0]
         or data.shape != group["indices"].shape
     ):
         raise ValueError("the parts of its sparse matrix do not fit together")
+    if np.dtype(data.dtype) == np.float16:  # which no sparse matrix holds
+        made = sparse.csc_matrix if stored.format == "csc" else sparse.csr_matrix
+        parts = (data[...].astype(np.float32), group["indices"][...])
+        return made((*parts, group["indptr"][...]), shape=shape)
+    return stored
 
 
 def check_sizes(element: Any, path: Path) -> None:
@@ -131,24 +127,16 @@ def check_sizes(element: Any, path: Path) -> None:
         return
     if element.shape is None:
         return
-    count = int(np.prod(element.shape, dtype=object))
-    declared = count * max(1, element.dtype.itemsize)
+    declared = math.prod(element.shape) * max(1, element.dtype.itemsize)
+    is_hdf5 = hasattr(element, "id")
+    stored = element.id.get_storage_size() if is_hdf5 else element.nbytes_stored()
     # Any array may have 64 MiB, such as one that was never written. Compressors reach
     # more than the thousand of deflate; a bomb exceeds 16,384
-    if declared > max(1 << 26, (1 << 14) * _stored_bytes(element)):
+    if declared > max(1 << 26, (1 << 14) * stored):
         raise DataError(
             f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} "
             "values, more than are stored: it may be damaged (copy or fetch it again)"
         )
-
-
-def _stored_bytes(element: Any) -> int:
-    """Bytes that an array of HDF5 or zarr takes in its file."""
-    if hasattr(getattr(element, "id", None), "get_storage_size"):
-        return int(element.id.get_storage_size())
-    stored: Any = element.nbytes_stored
-    count: Any = stored() if callable(stored) else stored  # a method in zarr 3
-    return int(count)
 
 
 def absent_notes(element: Any) -> list[str]:
@@ -162,9 +150,9 @@ def absent_notes(element: Any) -> list[str]:
     if not hasattr(array, "nchunks_initialized"):  # of HDF5
         return []
     if is_group:
-        _refuse_lost_positions(element)
-    n_absent = _n_absent(array)
-    if not 0 < n_absent < int(array.nchunks):
+        _refuse_lost_positions(element["indices"], element["indptr"])
+    n_absent = array.nchunks - array.nchunks_initialized
+    if not 0 < n_absent < array.nchunks:
         return []
     return [
         f"{n_absent} of the {array.nchunks} chunks of {array.name} are not stored and "
@@ -173,26 +161,21 @@ def absent_notes(element: Any) -> list[str]:
     ]
 
 
-def _n_absent(array: Any) -> int:
-    return int(array.nchunks) - int(array.nchunks_initialized)
-
-
-def _refuse_lost_positions(group: Any) -> None:
-    """Refuse a sparse matrix whose positions (``indices``) have lost a chunk.
+def _refuse_lost_positions(indices: Any, indptr: Any) -> None:
+    """Refuse a sparse matrix whose positions have lost a chunk.
 
     A chunk of zeros cannot be right there, save where every row in it has a single
     entry, in the first column.
     """
-    indices = group["indices"]
-    if not _n_absent(indices):
+    if indices.nchunks == indices.nchunks_initialized:
         return
-    indptr = np.asarray(group["indptr"][...])
-    length = int(indices.chunks[0])
+    pointers = indptr[...]
+    length = indices.chunks[0]
     n_lost = 0
-    for first in range(0, int(indices.shape[0]), length):
-        positions = np.asarray(indices[first : first + length])
+    for first in range(0, indices.shape[0], length):
+        positions = indices[first : first + length]
         entries = np.arange(first, first + len(positions))
-        lines = np.searchsorted(indptr, entries, side="right")
+        lines = np.searchsorted(pointers, entries, side="right")
         # Two entries of one line are never in the same column
         n_lost += not positions.any() and len(np.unique(lines)) < len(lines)
     if n_lost:
@@ -249,21 +232,18 @@ def _profiles_of(root: Any, path: Path, options: ReadOptions) -> AnnData:
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
-    stored = StoredAnnData(group, path)
-    element, part, notes = choose_matrix(
-        stored,
+    obs = _frame(group["obs"], path)
+    element, part, known = choose_matrix(
+        StoredAnnData(group, path),
         path,
         layer=options.layer,
         use_raw=options.use_raw,
         gene_column=options.gene_column,
         known_genes=options.known_genes,
     )
-    notes += absent_notes(element)
-    beside = {}
-    if stored.raw is not None and part is stored:
-        beside["raw_genes"] = stored.raw.var_names.to_numpy(dtype=object)
+    known["notes"] = [*known.get("notes", ()), *absent_notes(element)]
     X = _left_in_place(element, path)
-    return make_profiles(X, stored.obs, part.var, str(path), notes=notes, **beside)
+    return make_profiles(X, obs, part.var, str(path), **known)
 
 
 def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
@@ -279,54 +259,36 @@ def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
 
 
 class StoredAnnData:
-    """The parts of an AnnData in a file, or of its raw: frames are read, matrices are
-    not.
+    """The parts of an AnnData in a file, or of its raw, that `choose_matrix` asks for:
+    the table of genes is read, matrices are not.
     """
 
     def __init__(self, group: Any, path: Path) -> None:
-        self._group = group
-        self._path = path
-        self.X: Any = group.get("X")
-        if self.X is not None and self.X.attrs.get("encoding-type") == "null":
-            self.X = None
+        X = group.get("X")
+        is_null = X is not None and X.attrs.get("encoding-type") == "null"
+        self.X: Any = None if is_null else X
         self.layers: Any = group.get("layers", {})
+        self.var = _frame(group["var"], path)
+        self.var_names = self.var.index.str.strip()
+        raw = group.get("raw")
+        has_raw = hasattr(raw, "keys") and "X" in raw and "var" in raw
+        self.raw: Any = StoredAnnData(raw, path) if has_raw else None
 
-    @cached_property
-    def raw(self) -> StoredAnnData | None:
-        """The parts of raw, where there is one."""
-        group: Any = self._group.get("raw")
-        if not hasattr(group, "keys") or "X" not in group or "var" not in group:
-            return None
-        return StoredAnnData(group, self._path)
 
-    @cached_property
-    def obs(self) -> pd.DataFrame:
-        """Annotations of the samples."""
-        return self._frame("obs")
+def _frame(element: Any, path: Path) -> pd.DataFrame:
+    """A table of samples or genes."""
+    from anndata.io import read_elem
 
-    @cached_property
-    def var(self) -> pd.DataFrame:
-        """What is known of the genes."""
-        return self._frame("var")
-
-    @property
-    def var_names(self) -> pd.Index:
-        """Names of the genes."""
-        return self.var.index.str.strip()
-
-    def _frame(self, key: str) -> pd.DataFrame:
-        from anndata.io import read_elem
-
-        element = self._group[key]
-        if not hasattr(element, "keys"):
-            raise DataError(
-                f"{self._path}: its {key!r} was written by anndata before 0.7; open it "
-                "with anndata.read_h5ad and write it again"
-            )
-        check_sizes(element, self._path)
-        frame: Any = read_elem(element)
-        frame.index = frame.index.astype(str)
-        return frame
+    if not hasattr(element, "keys"):
+        name = element.name.strip("/").split("/")[-1]
+        raise DataError(
+            f"{path}: its {name!r} was written by anndata before 0.7; open it with "
+            "anndata.read_h5ad and write it again"
+        )
+    check_sizes(element, path)
+    frame: Any = read_elem(element)
+    frame.index = frame.index.astype(str)
+    return frame
 
 
 def _left_in_place(element: Any, path: Path) -> Any:

@@ -13,27 +13,27 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optirank._util.names import counted, some
 from optirank.io.data import (
+    FEATURE_TYPES,
     DataError,
     changed,
     duplicates,
     features_of,
     source_of,
+    stripped,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
-    from numpy.typing import NDArray
 
 GENE_EXPRESSION = "Gene Expression"  # the features of 10x that are genes
-_FEATURE_TYPES = ("feature_types", "feature_type")
 # Probes of Xenium, MERFISH, CosMx and Visium that measure no gene
 _CONTROL = re.compile(
     r"NegControl(Probe|Codeword)_|(Unassigned|Deprecated)Codeword_|antisense_|"
@@ -76,52 +76,48 @@ def with_named_genes(adata: AnnData, gene_column: str | None = None) -> AnnData:
     names, notes = stripped(column), []
     if gene_column is None:
         names, notes = plain_gene_names(names)
-    used, left_out = _genes_among(names, var)
-    notes += left_out
+    used = _genes_among(names, var, notes)
     repeated = duplicates(adata.obs_names)
     if repeated:
         what = counted(len(repeated), "sample name occurs", "sample names occur")
         notes.append(f"{what} more than once: {some(repeated)}")
     var = var.drop(columns=gene_column or []).set_axis(names)
-    return changed(adata, var=var, used=used, notes=notes)
-
-
-def stripped(names: Iterable[object]) -> np.ndarray:
-    """Names without blanks around them, which nobody sees and no other data have."""
-    texts = [str(name) for name in names]
-    return np.array([text.strip() or text for text in texts], dtype=object)
+    known: dict[str, Any] = {} if used.all() else {"used": used}
+    return changed(adata, var=var, notes=notes, **known)
 
 
 def _genes_among(
-    names: np.ndarray, var: pd.DataFrame
-) -> tuple[NDArray[np.bool_] | None, list[str]]:
-    """A mask of the features that are genes (None: all are), and notes on the others.
+    names: np.ndarray, var: pd.DataFrame, notes: list[str]
+) -> NDArray[np.bool_]:
+    """A mask of the features that are genes; ``notes`` gets sentences on the others.
 
     Proteins and other features that are no genes are told by their ``feature_types``,
     control probes by their names. Where no gene would be left, all features stay.
     """
-    used = np.ones(len(names), dtype=bool)
-    notes = []
-    column = next((name for name in _FEATURE_TYPES if name in var.columns), None)
+    is_gene = np.ones(len(names), dtype=bool)
+    left_out = []
+    column = next((name for name in FEATURE_TYPES if name in var.columns), None)
     if column is not None:
         types = var[column].astype(str).to_numpy(dtype=object)
         others = types != GENE_EXPRESSION
         if others.any() and not others.all():
-            kinds = sorted(set(types[others]))
-            notes.append(
+            is_gene = ~others
+            left_out.append(
                 f"{int(others.sum())} features are left out, they are no genes: "
-                f"{some(kinds)}"
+                f"{some(sorted(set(types[others])))}"
             )
-            used = ~others
-    control = np.array([_CONTROL.match(str(name)) is not None for name in names], bool)
-    control &= used
+    control = np.array([_CONTROL.match(name) is not None for name in names], dtype=bool)
+    control &= is_gene
     if control.any():
-        notes.append(
+        left_out.append(
             f"{int(control.sum())} control probes are left out: "
             f"{some(names[control], 3)}"
         )
-    used &= ~control
-    return (used, notes) if notes and used.any() else (None, [])
+    is_gene &= ~control
+    if not is_gene.any():
+        return np.ones_like(is_gene)
+    notes += left_out
+    return is_gene
 
 
 def plain_gene_names(names: np.ndarray) -> tuple[np.ndarray, list[str]]:

@@ -19,8 +19,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optirank._util.names import some
-from optirank.io.data import DataError, other_names, readable, used_names, with_genes
+from optirank.io.data import (
+    DataError,
+    changed,
+    features_of,
+    other_names,
+    readable,
+    used_features,
+    used_names,
+)
 from optirank.io.passes import unique_genes
 from optirank.io.table_files import open_text, separator
 
@@ -117,7 +127,11 @@ def in_names_of(
     names, further = homologous_names(names, panel, known=known, homologs=homologs)
     notes += further
     if notes:
-        adata = with_genes(adata, names, notes)
+        all_names = np.array(adata.var_names, dtype=object)
+        all_names[used_features(adata)] = names
+        var = features_of(adata).set_axis(all_names)
+        # Other names may be there twice
+        adata = changed(adata, var=var, notes=notes, summed=False)
     return unique_genes(adata)
 
 

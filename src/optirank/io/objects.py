@@ -16,14 +16,13 @@ import numpy as np
 from optirank._util.names import some
 from optirank.io.data import (
     DataError,
-    MissingExtraError,
     annotations_of,
     changed,
     gene_names,
     make_profiles,
+    need,
     source_of,
     used_names,
-    with_annotations,
 )
 from optirank.io.genes import with_named_genes
 from optirank.io.homologs import in_names_of
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
 
+FILE_COLUMN = "file"  # says which of several sources a sample is from
+_LABELS = "label"  # the column of labels that were given apart from the data
 _ENOUGH = 0.9  # share of the known genes above which X is used as it is
 
 
@@ -59,32 +60,33 @@ def choose_matrix(
     use_raw: bool,
     gene_column: str | None,
     known_genes: Sequence[str],
-) -> tuple[Any, Any, list[str]]:
-    """The matrix to read, what has its genes (the AnnData, or its raw), and notes.
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The matrix to read, what has its genes (the AnnData, or its raw), and what there
+    is to say of it, for `make_profiles`.
 
     ``adata`` is an AnnData, or has its X, layers, raw and var_names.
     """
-    raw = adata.raw
+    raw: Any = adata.raw
     if use_raw and layer is not None:
         raise DataError(f"{source}: use_raw=True and layer={layer!r}: give one of them")
-    if use_raw:
-        if raw is None:
-            raise DataError(
-                f"{source} has no raw (use_raw=True): use X (use_raw=False) or a layer"
-            )
-        return raw.X, raw, []
-    if layer is not None:
-        return layer_of(adata.layers, layer, source), adata, []
-    if raw is not None and gene_column is None:
-        note = raw_note(known_genes, adata.var_names, raw.var_names)
-        if note is not None:
-            return raw.X, raw, [note]
-    if adata.X is None:
+    if use_raw and raw is None:
+        raise DataError(
+            f"{source} has no raw (use_raw=True): use X (use_raw=False) or a layer"
+        )
+    is_open = layer is None and gene_column is None and not use_raw
+    notes = []
+    if is_open and raw is not None:
+        notes = raw_notes(known_genes, adata.var_names, raw.var_names)
+    if raw is not None and (use_raw or notes):
+        return raw.X, raw, {"notes": notes}
+    matrix = adata.X if layer is None else layer_of(adata.layers, layer, source)
+    if matrix is None:
         raise DataError(
             f"{source} has no X: name one of its layers (layer=), there are "
             f"{some(adata.layers)}"
         )
-    return adata.X, adata, []
+    known = {} if raw is None else {"raw_genes": [str(name) for name in raw.var_names]}
+    return matrix, adata, known
 
 
 def layer_of(layers: Mapping[str, Any], layer: str, source: object) -> Any:
@@ -94,10 +96,10 @@ def layer_of(layers: Mapping[str, Any], layer: str, source: object) -> Any:
     return layers[layer]
 
 
-def raw_note(
+def raw_notes(
     known_genes: Iterable[str], genes: Iterable[str], raw_genes: Iterable[str]
-) -> str | None:
-    """Why raw is to be read instead of X, or None where X is.
+) -> list[str]:
+    """Why raw is to be read instead of X; nothing where X is.
 
     Asked where the user named neither a layer nor ``use_raw``. After scanpy's usual
     steps X has the variable genes alone, often scaled, and raw has all. raw is used if
@@ -109,26 +111,16 @@ def raw_note(
     genes, raw_genes : those of X and of raw.
     """
     known = {name.casefold() for name in known_genes}
-    if not known:
-        return None
     in_x = len(known.intersection(str(name).casefold() for name in genes))
     in_raw = len(known.intersection(str(name).casefold() for name in raw_genes))
     lacking = len(known) - in_x
-    if in_x > _ENOUGH * len(known) or in_raw - in_x < lacking / 2:
-        return None
-    return (
+    has_enough = in_x > _ENOUGH * len(known)
+    if not known or has_enough or in_raw - in_x < lacking / 2:
+        return []
+    return [
         f"raw is read: X has {in_x} of the {len(known)} genes of the model, raw has "
         f"{in_raw}"
-    )
-
-
-FILE_COLUMN = "file"  # says which of several sources a sample is from
-_LABELS = "label"  # the column of labels that were given apart from the data
-
-
-def is_anndata(thing: object) -> bool:
-    """Whether this has the parts of an AnnData."""
-    return all(hasattr(thing, name) for name in ("obs", "var", "obsm", "uns"))
+    ]
 
 
 def is_frame(thing: object) -> bool:
@@ -190,7 +182,7 @@ def profiles_of(
             )
         return _profiles_of_frame(data, annotations)
     adata = anndata_of(data, table)
-    if not is_anndata(adata):
+    if not all(hasattr(adata, name) for name in ("obs", "var", "obsm", "uns")):
         remedy = "give an AnnData, or a DataFrame of samples x genes"
         if isinstance(data, str | os.PathLike):
             remedy = f"read it first, anndata.read_h5ad({str(data)!r})"
@@ -203,7 +195,7 @@ def profiles_of(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
             f"DataFrame, not a {type(data).__name__}: {remedy}"
         )
-    matrix, part, notes = choose_matrix(
+    matrix, part, known = choose_matrix(
         adata,
         "adata",
         layer=layer,
@@ -216,24 +208,20 @@ def profiles_of(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
-    beside = {}
-    if adata.raw is not None and part is adata:
-        beside["raw_genes"] = adata.raw.var_names.to_numpy(dtype=object)
-    profiles = make_profiles(
-        matrix,
-        _frame_in_memory(adata.obs),
-        _frame_in_memory(part.var),
-        "adata" if part is adata else "adata.raw",
-        notes=notes,
-        **beside,
-    )
+    obs, var = _in_memory(adata.obs), _in_memory(part.var)
+    source = "adata" if part is adata else "adata.raw"
+    profiles = make_profiles(matrix, obs, var, source, **known)
     return with_named_genes(profiles, gene_column)
 
 
 def labelled_profiles(
-    data: Any, label: str | Sequence[str] | pd.Series, batch: str | None, **reading: Any
+    data: Any, label: Any, batch: str | None, **reading: Any
 ) -> tuple[list[AnnData], str | tuple[str, ...], str | None]:
-    """Profiles of one or several objects, the columns of labels and that of sources."""
+    """Profiles of one or several objects, the columns of labels and that of sources.
+
+    ``label`` names columns, or is the labels themselves: by the names of samples where
+    a Series has them, else in their order.
+    """
     several = isinstance(data, Sequence) and not isinstance(data, str)
     if several:
         columns = _label_columns(label, [*data])
@@ -249,7 +237,18 @@ def labelled_profiles(
     profiles = profiles_of(data, **reading)
     if columns is not None:
         return [profiles], columns, batch
-    return [_with_labels(profiles, label)], _LABELS, batch
+    values = np.asarray(label, dtype=object)
+    names = profiles.obs_names
+    index = label.index.map(str) if is_frame(label) else ()
+    if set(index) >= set(names):
+        by_name = dict(zip(index, values, strict=True))
+        values = np.array([by_name[name] for name in names], dtype=object)
+    elif len(values) != len(names):
+        raise ValueError(
+            f"{len(values)} labels for {len(names)} samples: give one label per sample"
+        )
+    obs = annotations_of(profiles).assign(**{_LABELS: values})
+    return [changed(profiles, obs=obs)], _LABELS, batch
 
 
 def _label_columns(
@@ -265,31 +264,12 @@ def _label_columns(
     return tuple(label) if label and names.issuperset(label) else None
 
 
-def _with_labels(adata: AnnData, labels: Any) -> AnnData:
-    """Profiles with labels that were given apart, matched by the names of samples."""
-    values = np.asarray(labels, dtype=object)
-    index = labels.index if is_frame(labels) else None
-    names = adata.obs_names.astype(str)
-    if index is not None and set(index.map(str)) >= set(names):
-        by_name = dict(zip(index.map(str), values, strict=True))
-        values = np.array([by_name[name] for name in names], dtype=object)
-    elif len(values) != len(names):
-        raise ValueError(
-            f"{len(values)} labels for {len(names)} samples: give one label per sample"
-        )
-    return with_annotations(adata, **{_LABELS: values})
-
-
-def _frame_in_memory(frame: Any) -> pd.DataFrame:
+def _in_memory(frame: Any) -> pd.DataFrame:
     """A table of annotations; that of a lazy AnnData is read."""
     if not hasattr(frame, "to_memory"):
         return frame
-    try:
-        return frame.to_memory()
-    except ImportError as error:
-        raise MissingExtraError(
-            "a lazy AnnData needs xarray: pip install 'optirank[dask]'"
-        ) from error
+    need("xarray", "dask", "a lazy AnnData")
+    return frame.to_memory()
 
 
 def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
@@ -310,11 +290,8 @@ def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
             f"the data frame has no column {some(absent)}: there are "
             f"{some(frame.columns, 20)}"
         )
-    beside = [
-        name in annotations or dtype.kind not in "biuf"
-        for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
-    ]
-    described = np.array(beside, dtype=bool)
+    is_text = np.array([dtype.kind not in "biuf" for dtype in frame.dtypes], dtype=bool)
+    described = is_text | frame.columns.isin(annotations)
     if described.all():
         raise DataError(
             "the data frame has no column of numbers: it should hold samples x genes"

@@ -12,21 +12,20 @@ import contextlib
 import copy
 import itertools
 import logging
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.matrices import as_dense, value_scale
 from optirank._util.names import counted, some
 from optirank.io.data import (
-    KEY,
     DataError,
     about,
+    changed,
     duplicates,
     gene_names,
     matrix_of,
@@ -35,7 +34,6 @@ from optirank.io.data import (
     source_of,
     used_features,
     used_names,
-    with_genes,
 )
 
 if TYPE_CHECKING:
@@ -47,31 +45,54 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("optirank.datasets")
 
-SCALE_SAMPLES = 200  # samples and genes that tell what kind of values data hold
+_SCALE_SAMPLES = 200  # samples and genes that tell what kind of values data hold
 _SCALE_GENES = 2000
 # Values of whole rows read together, of which some columns are kept: at most 160 MB
 _WHOLE_VALUES = 20_000_000
 # Up to so many rows between two wanted ones are cheaper to read than to leave out
 _GAP = 16
 
-Block = csr_matrix | np.ndarray
+Block = Any  # an array, or a CSR matrix
 
 
-class Columns(NamedTuple):
-    """Where the values of genes are in a matrix.
+Group = tuple[int, list[dict[str, Any]]]  # samples seen up to its end; see `Fold`
+
+
+class Piece(NamedTuple):
+    """Samples and genes of one AnnData, those of a pass among them.
 
     Attributes
     ----------
+    adata : where they are.
     places : positions of columns; None for all.
-    sums : what adds them up to genes, where several features are one gene.
+    sums : what adds these up to genes, where several features are one gene.
+    rows : rising positions of the samples.
+    start : of the first of them among the samples of a pass.
     """
 
+    adata: AnnData
     places: NDArray[np.intp] | None
-    sums: csr_matrix | None = None
+    sums: csr_matrix | None
+    rows: NDArray[np.intp] | range
+    start: int = 0
 
-    def of(self, block: Block) -> Block:
-        """The values of the genes, from a block of the columns at ``places``."""
-        return block if self.sums is None else block @ self.sums.astype(block.dtype)
+    def blocks(self, size: int) -> Iterator[Block]:
+        """Read the samples, so many at a time."""
+        if not len(self.rows):
+            return
+        source = source_of(self.adata)
+        with readable(source):
+            X, columns = _chosen_columns(matrix_of(self.adata), self.places, source)
+        n_together = size
+        if is_dask(X):  # whole chunks, so that each is computed once or twice
+            n_together *= -(-max(X.chunks[0]) // size)
+        for first in range(0, len(self.rows), n_together):
+            with readable(source):
+                read = _take_rows(X, columns, self.rows[first : first + n_together])
+            if self.sums is not None:
+                read = read @ self.sums.astype(read.dtype)
+            for start in range(0, read.shape[0], size):
+                yield read[start : start + size]
 
 
 def blocks(
@@ -82,8 +103,9 @@ def blocks(
 ) -> Iterator[Block]:
     """Read all samples, or those at some sorted positions, in blocks.
 
-    Memory follows the size of a block. Rows that are not asked for are not kept, and
-    long runs of them are not read.
+    Memory follows the size of a block; of lazy data that of a chunk, where this is
+    larger. Rows that are not asked for are not kept, and long runs of them are not
+    read.
 
     Parameters
     ----------
@@ -93,22 +115,7 @@ def blocks(
     rows : rising positions of samples; None for all.
     """
     rows = range(adata.n_obs) if rows is None else rows
-    columns = columns_of(adata, genes)
-    yield from read_blocks(matrix_of(adata), columns, size, rows, source_of(adata))
-
-
-def read_blocks(
-    X: Any, columns: Columns, size: int, rows: NDArray | range, source: str
-) -> Iterator[Block]:
-    """Blocks of a matrix, see `blocks`."""
-    if not len(rows):
-        return
-    with readable(source):
-        X, places = _chosen_columns(X, columns.places, source)
-    for first in range(0, len(rows), size):
-        with readable(source):
-            block = columns.of(_take_rows(X, places, rows[first : first + size]))
-        yield block
+    return Piece(adata, *columns_of(adata, genes), rows).blocks(size)
 
 
 def read_features(
@@ -125,12 +132,14 @@ def read_features(
         return _take_rows(*_chosen_columns(matrix_of(adata), features, source), rows)
 
 
-def columns_of(adata: AnnData, genes: Sequence[str] | NDArray | None = None) -> Columns:
-    """Where genes are, by name; None for all in use."""
+def columns_of(
+    adata: AnnData, genes: Sequence[str] | NDArray | None = None
+) -> tuple[NDArray[np.intp] | None, csr_matrix | None]:
+    """Where genes are, by name, None for all in use: ``places`` and ``sums`` of a
+    `Piece`.
+    """
     used = np.flatnonzero(used_features(adata))
     names = pd.Index(used_names(adata), dtype=object)
-    if genes is None and names.is_unique:
-        return Columns(None if len(used) == adata.n_vars else used)
     wanted = pd.Index(names.unique() if genes is None else genes, dtype=object)
     missing = wanted[~wanted.isin(names)]
     if len(missing):
@@ -141,47 +150,37 @@ def columns_of(adata: AnnData, genes: Sequence[str] | NDArray | None = None) -> 
     if names.is_unique:
         places = used[names.get_indexer(wanted)]
         is_whole = np.array_equal(places, np.arange(adata.n_vars))
-        return Columns(None if is_whole else places)
+        return None if is_whole else places, None
     group = wanted.get_indexer(names)  # of each feature, the gene that it is
     members = np.flatnonzero(group >= 0)
     if len(members) == len(wanted):  # none of these has several
-        return Columns(used[members[np.argsort(group[members])]])
+        return used[members[np.argsort(group[members])]], None
     entries = (np.ones(len(members)), (np.arange(len(members)), group[members]))
-    sums = csr_matrix(entries, shape=(len(members), len(wanted)))
-    return Columns(used[members], sums)
+    return used[members], csr_matrix(entries, shape=(len(members), len(wanted)))
 
 
 def unique_genes(adata: AnnData) -> AnnData:
-    """Decide what genes of the same name are, without reading the data: the one rule.
+    """Decide what genes of the same name are, without reading all data: the one rule.
 
     Counts are added up. Of values on another scale the first gene of each name is
-    used, since sums of logarithms mean nothing.
+    used, since sums of logarithms mean nothing. Some features of some samples, evenly
+    spaced, tell the scale.
     """
     names = used_names(adata)
     repeated = duplicates(names)
     if not repeated or about(adata).get("summed"):
         return adata
     used = used_features(adata)
+    places = np.flatnonzero(used)
+    features = places[:: max(1, len(places) // _SCALE_GENES)]
+    rows = np.arange(0, adata.n_obs, max(1, adata.n_obs // _SCALE_SAMPLES))
     how = "their counts are summed"
-    if _scale_of_features(adata) != "counts":
+    if value_scale(read_features(adata, features, rows)) != "counts":
         how = "the first of each is used"
-        later = pd.Index(names, dtype=object).duplicated()
-        used[np.flatnonzero(used)[later]] = False
+        used[places[pd.Index(names, dtype=object).duplicated()]] = False
     what = counted(len(repeated), "gene name occurs", "gene names occur")
     note = f"{what} more than once, {how}: {some(repeated)}"
-    unique = with_genes(adata, names, [note], used)
-    unique.uns[KEY]["summed"] = True
-    return unique
-
-
-def _scale_of_features(adata: AnnData) -> str:
-    """What kind of values some features of some samples hold, evenly spaced."""
-    if not adata.n_obs:
-        return "none"
-    rows = np.arange(0, adata.n_obs, max(1, adata.n_obs // SCALE_SAMPLES))
-    features = np.flatnonzero(used_features(adata))
-    features = features[:: max(1, len(features) // _SCALE_GENES)]
-    return value_scale(read_features(adata, features, rows))
+    return changed(adata, used=used, notes=[note], summed=True)
 
 
 def is_dask(X: Any) -> bool:
@@ -192,11 +191,6 @@ def is_dask(X: Any) -> bool:
 def is_sparse(X: Any) -> bool:
     """Whether blocks of a matrix are sparse."""
     return _format(X) in ("csr", "csc")
-
-
-def is_lazy(X: Any) -> bool:
-    """Whether this is a dask array that can be cut by rows: CSC ones cannot."""
-    return is_dask(X) and _format(X) != "csc"
 
 
 def streams(X: Any) -> bool:
@@ -219,26 +213,30 @@ def _chosen_columns(
     Of a matrix that is stored by genes (CSC), columns are read once and kept as rows;
     the log says so where these are all.
     """
-    if hasattr(
-        X, "take_genes"
-    ):  # numbers that no AnnData can hold before they are read
+    if hasattr(X, "take_genes"):  # numbers that are parsed when they are read
         return X.take_genes(columns), None
     if _format(X) == "csc":
-        if columns is None and not issparse(X):
+        if columns is not None:
+            order = np.argsort(columns)
+            return _chosen(_in_memory(X[:, columns[order]]), np.argsort(order)), None
+        if not issparse(X):
             logger.warning(
                 "%s stores its matrix by genes (CSC): it is read whole; write it as "
                 "CSR to stream",
                 source,
             )
-        return _columns_as_rows(X, columns), None
+        return _chosen(_in_memory(X)), None
     if is_dask(X) and columns is not None:
-        return X[:, columns], None
+        # dask slices rising positions well, and makes many small chunks of others
+        return X[:, np.sort(columns)], np.argsort(np.argsort(columns))
     return X, columns
 
 
 def _take_rows(X: Any, columns: np.ndarray | None, rows: np.ndarray | range) -> Block:
     """The rows at sorted positions; those with few others between are read together."""
     rows = np.asarray(rows)
+    if is_dask(X):
+        return _chosen(_in_memory(X[rows]), columns)
     if not len(rows):
         return _slice(X, columns, 0, 0)
     parts = []
@@ -273,68 +271,25 @@ def _in_memory(X: Any) -> Any:
     return X if hasattr(X, "tocsr") else np.asarray(X)
 
 
-def _chosen(block: Any, columns: np.ndarray | None) -> Block:
-    """A block in memory with some of its columns."""
+def _chosen(block: Any, columns: np.ndarray | None = None) -> Block:
+    """A block in memory with some of its columns; a sparse one by rows."""
     if not issparse(block):
         return np.ascontiguousarray(block if columns is None else block[:, columns])
-    _check_places(block.indices, block.shape[1])
+    # Entries outside of it are refused before anything follows them into memory. As
+    # unsigned numbers, negative ones are larger than all others
+    places = block.indices.view(f"u{block.indices.itemsize}")
+    if places.size and places.max() >= block.shape[block.format == "csr"]:
+        raise ValueError("its sparse matrix has entries outside its shape")
     block = csr_matrix(block if columns is None else block[:, columns])
     block.sum_duplicates()
     return block
-
-
-def _columns_as_rows(X: Any, columns: np.ndarray | None) -> csr_matrix:
-    """Columns of a matrix that is stored by genes, in rows.
-
-    Memory follows the number of entries in the columns chosen: little for the genes of
-    a panel, the whole matrix when all columns are asked for.
-    """
-    if columns is None:
-        chosen = _in_memory(X)
-    else:
-        order = np.argsort(columns)
-        chosen = _in_memory(X[:, columns[order]])
-    _check_places(chosen.indices, chosen.shape[0])
-    by_rows = csr_matrix(chosen if columns is None else chosen[:, np.argsort(order)])
-    by_rows.sum_duplicates()
-    return by_rows
-
-
-def _check_places(indices: np.ndarray, count: int) -> None:
-    """Refuse entries outside of a matrix, before anything follows them into memory."""
-    # As unsigned numbers, negative ones are larger than all others
-    if indices.size and indices.view(f"u{indices.itemsize}").max() >= count:
-        raise ValueError("its sparse matrix has entries outside its shape")
 
 
 def _stacked(parts: list[Any]) -> Block:
     """Rows below each other, in flat memory."""
     if len(parts) == 1:
         return parts[0]
-    if any(issparse(part) for part in parts):
-        return csr_matrix(vstack(parts, format="csr"))
-    return np.concatenate(parts)
-
-
-Gathered = list[dict[str, Any]]  # what each accumulator of a group has gathered
-Group = tuple[int, Gathered]  # with the samples that were seen up to its end
-
-
-class Piece(NamedTuple):
-    """Samples of one AnnData among those of a pass.
-
-    Attributes
-    ----------
-    adata : where they are.
-    columns : where the genes are in it.
-    rows : rising positions of its samples.
-    start : of its first sample among those of the pass.
-    """
-
-    adata: AnnData
-    columns: Columns
-    rows: NDArray[np.intp] | range
-    start: int
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
 @dataclass(frozen=True)
@@ -360,48 +315,34 @@ class Fold:
     as_dense: bool
     dense: list[int]
 
-    def groups(
-        self, X: Any, columns: Columns, rows: NDArray | range, start: int
-    ) -> Generator[Group]:
-        """Read and fold groups of some rows of a matrix, the first of which is
-        ``start``.
+    def groups(self, piece: Piece) -> Generator[Group]:
+        """Read and fold groups of blocks.
+
+        Gives the samples that were seen up to the end of each, and what each
+        accumulator has gathered: its attributes that differ from those of the empty
+        one. An error says which samples it is about.
         """
-        blocks = read_blocks(X, columns, self.size, rows, self.source)
+        start = piece.start
+        blocks = piece.blocks(self.size)
         for first in blocks:
+            own = [copy.copy(accumulator) for accumulator in self.empty]
             rest = itertools.islice(blocks, self.together - 1)
-            group = self.group(itertools.chain([first], rest), start)
-            start = group[0]
-            yield group
-
-    def group(self, blocks: Iterable[Any], start: int) -> Group:
-        """Fold the blocks of one group, which begins at ``start``.
-
-        An error says which samples it is about.
-        """
-        own = [copy.copy(accumulator) for accumulator in self.empty]
-        for block in blocks:
-            stop = start + block.shape[0]
-            try:
-                self._add(block, slice(start, stop), own)
-            except DataError:
-                raise
-            except ValueError as error:
-                place = f"{self.source}, samples {start + 1} to {stop}"
-                raise DataError(f"{place}: {error}") from None
-            start = stop
-        return start, [
-            {
-                name: value
-                for name, value in vars(ours).items()
-                if value is not old[name]
-            }
-            for ours, old in zip(own, map(vars, self.empty), strict=True)
-        ]
+            for block in itertools.chain([first], rest):
+                rows = slice(start, start + block.shape[0])
+                try:
+                    self._add(block, rows, own)
+                except DataError:
+                    raise
+                except ValueError as error:
+                    place = f"{self.source}, samples {start + 1} to {rows.stop}"
+                    raise DataError(f"{place}: {error}") from None
+                start = rows.stop
+            yield start, list(map(_gathered, own, self.empty))
 
     def _add(self, X: Any, rows: slice, accumulators: list[Accumulator]) -> None:
         """Give a block to accumulators as they take it: an array or a CSR matrix."""
-        if self.as_sparse or sparse.issparse(X):
-            X = sparse.csr_matrix(X)
+        if self.as_sparse:
+            X = csr_matrix(X)
         if self.dense:
             some = as_dense(X[:, self.dense])
         else:
@@ -409,6 +350,13 @@ class Fold:
         for accumulator in accumulators:
             takes_all = getattr(accumulator, "takes_all", False)
             accumulator.add(X if takes_all else some, rows)
+
+
+def _gathered(accumulator: Accumulator, empty: Accumulator) -> dict[str, Any]:
+    """The attributes that an accumulator has bound anew."""
+    old = vars(empty)
+    new = vars(accumulator)
+    return {name: value for name, value in new.items() if value is not old[name]}
 
 
 def run_pass(
@@ -426,8 +374,8 @@ def run_pass(
 ) -> None:
     """Feed accumulators with all samples, those of one data set after the other.
 
-    Lazy data are computed by the scheduler of dask that the user has; all others are
-    read one block after the other, unless a cluster is given.
+    They are read one block after the other, unless a cluster is given; lazy data are
+    computed by the scheduler of dask that the user has.
 
     Parameters
     ----------
@@ -450,11 +398,12 @@ def run_pass(
     fold = Fold(empty, source, size, together, as_sparse, as_dense, list(dense))
     pieces = _pieces_of(parts, genes, rows)
     n_samples = sum(len(piece.rows) for piece in pieces)
-    folded = (
-        _groups_here(fold, pieces) if cluster is None else cluster.groups(fold, pieces)
-    )
-    with contextlib.closing(folded):  # an interrupted pass ends its tasks at once
-        for seen, gathered in folded:
+    if cluster is None:
+        groups = (group for piece in pieces for group in fold.groups(piece))
+    else:
+        groups = cluster.groups(fold, pieces)
+    with contextlib.closing(groups):  # an interrupted pass ends its tasks at once
+        for seen, gathered in groups:
             for accumulator, before, values in zip(
                 accumulators, empty, gathered, strict=True
             ):
@@ -474,27 +423,13 @@ def _pieces_of(
     if genes is None and len(parts) > 1:
         genes = gene_names(parts)
     pieces = []
-    first = 0
-    start = 0
+    first = start = 0
     for part in parts:
+        stop = first + part.n_obs
         inside: NDArray[np.intp] | range = range(part.n_obs)
         if rows is not None:
-            stop = first + part.n_obs
             inside = rows[(rows >= first) & (rows < stop)] - first
-        if len(inside):
-            pieces.append(Piece(part, columns_of(part, genes), inside, start))
-        first += part.n_obs
+        pieces.append(Piece(part, *columns_of(part, genes), inside, start))
+        first = stop
         start += len(inside)
     return pieces
-
-
-def _groups_here(fold: Fold, pieces: Sequence[Piece]) -> Generator[Group]:
-    """Read and fold the groups of all pieces in this process, or by the user's dask."""
-    for piece in pieces:
-        X = matrix_of(piece.adata)
-        if is_lazy(X):
-            from optirank.io.cluster import lazy_groups
-
-            yield from lazy_groups(fold, X, piece)
-        else:
-            yield from fold.groups(X, piece.columns, piece.rows, piece.start)

@@ -121,7 +121,8 @@ def check_path(path: str | os.PathLike[str]) -> Path:
 def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]:
     """Open expression data and leave the values where they are, see `optirank.io.data`.
 
-    Options are those of `read_expression`.
+    Options are those of `read_expression`; one that the format does not have is
+    refused.
     """
     path = check_path(path)
     for name in ("annotations", "known_genes"):
@@ -132,7 +133,14 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
     if options["format"] not in FORMATS:
         raise DataError(f"format {options['format']!r}: use one of {some(FORMATS)}")
     asked = ReadOptions(**options)
-    _check_options(path, FORMATS[options["format"]], asked)
+    for option in fields(ReadOptions):
+        takers = [
+            known.name for known in FORMATS.values() if option.name in known.takes
+        ]
+        if takers and getattr(asked, option.name) and asked.format not in takers:
+            raise DataError(
+                f"{path}: {option.name}= is for {some(takers)}, not {asked.format}"
+            )
     store = Store(str(path), asked, signature(path))
     with contextlib.ExitStack() as stack:
         yield _with_genes_and_annotations(store.open(stack), store)
@@ -149,14 +157,11 @@ def signature(path: str | Path) -> tuple[int, ...]:
     A chunk of a zarr store that is written again changes the time of its folder.
     """
     path = Path(path)
-    files = [path]
-    folders: list[str] = []
-    if path.is_dir():
-        files = [part for part in path.iterdir() if part.is_file()]
-        folders = [folder for folder, _, _ in os.walk(path)]
-    of_files = [file.stat() for file in files]
-    times = [status.st_mtime_ns for status in (*of_files, *map(os.stat, folders))]
-    return max(times), sum(status.st_size for status in of_files)
+    is_folder = path.is_dir()
+    files = [part for part in path.iterdir() if part.is_file()] if is_folder else [path]
+    folders = [folder for folder, _, _ in os.walk(path)]
+    times = [os.stat(part).st_mtime_ns for part in (*files, *folders)]
+    return max(times), sum(file.stat().st_size for file in files)
 
 
 def check_unchanged(path: str | Path, mark: tuple[int, ...]) -> None:
@@ -190,18 +195,6 @@ class Store(NamedTuple):
             return stack.enter_context(chosen.open(Path(self.path), self.options))
 
 
-def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
-    """Refuse options that the format does not have."""
-    for option in fields(ReadOptions):
-        takers = [
-            known.name for known in FORMATS.values() if option.name in known.takes
-        ]
-        if takers and getattr(options, option.name) and chosen.name not in takers:
-            raise DataError(
-                f"{path}: {option.name}= is for {some(takers)}, not {chosen.name}"
-            )
-
-
 def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     """What a file holds, with the genes and the annotations that are asked for."""
     path, options = store.path, store.options
@@ -229,7 +222,8 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
             counted(len(repeated), "gene name occurs", "gene names occur"),
             some(repeated),
         )
-    about(named).update(source=valid_text(path), store=store)
+    text = valid_text(path)
+    about(named).update(source=text, name=text, store=store)
     return named
 
 
@@ -240,10 +234,7 @@ def open_expression(path: str | os.PathLike[str], **options: Any) -> Iterator[An
     Values of tables and .loom files are read. Options are those of `read_expression`.
     """
     with open_file(path, **options) as opened:
-        if opened.X is not None:
-            yield opened
-        else:
-            yield _in_memory(opened)
+        yield _in_memory(opened) if opened.X is None else opened
 
 
 def read_expression(
@@ -288,40 +279,32 @@ def _in_memory(
     opened: AnnData, genes: Sequence[str] | np.ndarray | None = None
 ) -> AnnData:
     """The values of genes (names or positions among those in use; None: all)."""
-    columns = _feature_positions(opened, genes)
-    return make_profiles(
-        read_features(opened, columns),
-        annotations_of(opened),
-        features_of(opened).iloc[columns],
-        source_of(opened),
-        notes=notes_of(opened),
-    )
-
-
-def _feature_positions(
-    opened: AnnData, genes: Sequence[str] | np.ndarray | None
-) -> np.ndarray:
-    """Positions of features in use, or of those that are asked for."""
-    used = np.flatnonzero(used_features(opened))
-    if genes is None:
-        return used
     source = source_of(opened)
-    wanted = np.asarray(genes)
+    columns = np.flatnonzero(used_features(opened))
+    wanted = np.arange(len(columns)) if genes is None else np.asarray(genes)
     twice = duplicates(wanted.tolist())
     if twice:
         raise DataError(f"{source}: asked for the same gene twice: {some(twice)}")
     if wanted.dtype.kind in "iu":
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(used)):
-            raise DataError(f"{source}: gene positions must be 0 to {len(used) - 1}")
-        return used[wanted]
-    several = set(duplicates(used_names(opened))).intersection(wanted.tolist())
-    if several:
-        raise DataError(
-            f"{source} has several genes called {some(sorted(several))}: ask for them "
-            "by position, or take other names (gene_column=)"
-        )
-    places = columns_of(opened, wanted).places
-    return used if places is None else places
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(columns)):
+            raise DataError(f"{source}: gene positions must be 0 to {len(columns) - 1}")
+        columns = columns[wanted]
+    else:
+        several = set(duplicates(used_names(opened))).intersection(wanted.tolist())
+        if several:
+            raise DataError(
+                f"{source} has several genes called {some(sorted(several))}: ask for "
+                "them by position, or take other names (gene_column=)"
+            )
+        places, _ = columns_of(opened, wanted)
+        columns = columns if places is None else places
+    return make_profiles(
+        read_features(opened, columns),
+        annotations_of(opened),
+        features_of(opened).iloc[columns],
+        source,
+        notes=notes_of(opened),
+    )
 
 
 def is_table(path: Path, format: str | None = None) -> bool:
@@ -354,9 +337,7 @@ def write_h5ad(
     uns = {"source": source} if source else None
     with warnings.catch_warnings(), replacing(path) as temporary:
         warnings.filterwarnings("ignore", message=".*names are not unique")
-        whole = anndata.AnnData(
-            data.X, obs=obs, var=features_of(data).iloc[:, :0], uns=uns
-        )
+        whole = anndata.AnnData(data.X, obs, features_of(data).iloc[:, :0], uns)
         whole.write_h5ad(temporary, compression="gzip")
     return Path(path)
 

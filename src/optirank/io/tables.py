@@ -16,9 +16,9 @@ import numpy as np
 
 from optirank._util.matrices import inverted, value_scale
 from optirank._util.names import some
-from optirank.io.data import DataError, duplicates, make_profiles
+from optirank.io.data import DataError, duplicates, make_profiles, stripped
 from optirank.io.formats import Format, ReadOptions
-from optirank.io.genes import plain_gene_names, stripped
+from optirank.io.genes import plain_gene_names
 from optirank.io.table_files import (
     Table,
     describes_genes,

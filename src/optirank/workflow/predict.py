@@ -23,12 +23,12 @@ from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
 from optirank.io.data import (
     DataError,
+    about,
     annotations_of,
     block_rows,
     gene_names,
     notes_of,
     other_names,
-    raw_genes,
     source_of,
     text_column,
 )
@@ -237,7 +237,8 @@ def _query_notes(query: Query) -> list[str]:
     """What the reader changed, which genes are missing, and what the values are."""
     predictor = query.predictor
     notes = [*notes_of(query.adata), *predictor.notes()]
-    in_raw = set(predictor.match.missing).intersection(raw_genes(query.adata))
+    raw_genes = about(query.adata).get("raw_genes", ())
+    in_raw = set(predictor.match.missing).intersection(raw_genes)
     if in_raw:
         notes.append(
             f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"
@@ -248,7 +249,7 @@ def _query_notes(query: Query) -> list[str]:
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
-        if raw_genes(query.adata):
+        if raw_genes:
             notes.append("raw may have the values before: use_raw=True reads it")
     return notes
 
