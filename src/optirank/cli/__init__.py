@@ -68,14 +68,18 @@ def example(
       optirank example pair --force
     """
     from optirank.datasets.example import write_example
-    from optirank.workflow.cells import write_cells
+    from optirank.io.reading import write_h5ad
+    from optirank.model.file import SHIPPED, load
+    from optirank.workflow.cards import make_cells
 
-    cells = folder / "islets.h5ad"
+    islets = folder / "islets.h5ad"
     if folder.is_dir():
-        check_outputs({f"the cells ({cells.name})": cells}, (), force=force)
+        check_outputs({f"the cells ({islets.name})": islets}, (), force=force)
     for path in write_example(folder, force=force):
         echo(str(path))
-    echo(str(write_cells("pancreas-human", folder, cells.stem)))
+    cells = make_cells(load(SHIPPED / "pancreas-human.optirank"))
+    note = {"note": "generated from the model pancreas-human"}
+    echo(str(write_h5ad(cells, islets, note)))
 
 
 def demo(

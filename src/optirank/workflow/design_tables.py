@@ -160,6 +160,10 @@ def gene_table(
     speaks = of_classes.argmax(axis=0)
     ids = _ensembl_ids(panel.genes, panel.columns, other_names)
     backup, likeness = _backups(model, prepared)
+    sizes = [
+        np.where(np.isin(panel.columns, smaller.columns), size, model.n_genes)
+        for size, smaller in model.panels.items()
+    ]
     is_listed = np.isin(panel.columns, listed)
     origin = np.where(np.isin(panel.columns, prepared.include), "required", "chosen")
     table = pd.DataFrame(
@@ -170,7 +174,7 @@ def gene_table(
             "speaks_for": [str(model.classes[code]) for code in speaks],
             "weight": of_classes[speaks, np.arange(len(speaks))],
             "rank": 0,
-            "path": _smallest_panel(model),
+            "path": np.min(sizes, axis=0),
             "origin": np.where(is_listed, "listed", origin),
             "backup": backup,
             "backup_correlation": likeness,
@@ -190,16 +194,6 @@ def gene_table(
     )
     table["rank"] = np.arange(1, len(table) + 1)
     return table
-
-
-def _smallest_panel(model: Model) -> NDArray[np.intp]:
-    """Of each gene the size of the smallest panel of the path that has it."""
-    own = model.panel.columns
-    sizes = [
-        np.where(np.isin(own, panel.columns), size, model.n_genes)
-        for size, panel in model.panels.items()
-    ]
-    return np.min(sizes, axis=0)
 
 
 def _ensembl_ids(

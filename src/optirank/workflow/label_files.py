@@ -148,7 +148,10 @@ def explain_sample(
 
 
 def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
-    """The labels of several files as one; ``names`` are those of the files."""
+    """The labels of several files as one; ``names`` are those of the files.
+
+    The record has what is the same for all files, and the record of each.
+    """
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -158,6 +161,14 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
                 f"{name} lacks genes of other classes than {names[0]}, so that they "
                 "cannot be in one table: label these files one by one"
             )
+    shared = ("model", "model_sha256", "optirank_version", "options", "classes")
+    record = {key: first.record[key] for key in (*shared, "withheld_label")}
+    checksums = [str(part.record["query_checksum"]) for part in parts]
+    record["query"] = ", ".join(names)
+    record["query_checksum"] = ", ".join(checksums)
+    record["files"] = {
+        name: part.record for part, name in zip(parts, names, strict=True)
+    }
     missing = dict.fromkeys(gene for part in parts for gene in part.missing)
     per_sample = {
         entry.name: np.concatenate([getattr(part, entry.name) for part in parts])
@@ -170,7 +181,7 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
         notes=_prefixed([part.notes for part in parts], names),
         warnings=_prefixed([part.warnings for part in parts], names),
         missing=tuple(missing),
-        record=_record(parts, names),
+        record=record,
         explanation=None,
         trust=None,
         files=np.repeat(
@@ -190,19 +201,6 @@ def _prefixed(lines: Sequence[list[str]], names: Sequence[str]) -> list[str]:
         if line not in common
     ]
     return [*common, *own]
-
-
-def _record(parts: Sequence[Labels], names: Sequence[str]) -> dict[str, Any]:
-    """What is the same for all files, and the record of each."""
-    shared = ("model", "model_sha256", "optirank_version", "options", "classes")
-    record = {key: parts[0].record[key] for key in (*shared, "withheld_label")}
-    record["query"] = ", ".join(names)
-    checksums = [str(part.record["query_checksum"]) for part in parts]
-    record["query_checksum"] = ", ".join(checksums)
-    record["files"] = {
-        name: part.record for part, name in zip(parts, names, strict=True)
-    }
-    return record
 
 
 def write_labels(

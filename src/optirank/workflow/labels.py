@@ -197,7 +197,10 @@ class Labels(Result):
         return pd.DataFrame(columns | self.further(rows))
 
     def further(self, rows: slice = slice(None)) -> dict[str, Any]:
-        """Columns after the probabilities; what is added here is in every format."""
+        """Columns after the probabilities; what is added here is in every format.
+
+        That of a level of the tree has the word for no label where the label is above.
+        """
         columns: dict[str, Any] = {"withheld_because": self.reasons[rows]}
         codes = self.codes[rows]
         tree, terms = self.model.tree, self.model.terms
@@ -207,7 +210,12 @@ class Labels(Result):
             columns["leaf"] = self.classes[self.chosen[rows]]
             columns["leaf_confidence"] = self.leaf_confidence[rows]
             if self.record["options"].get("levels"):
-                columns |= level_columns(tree, codes, self.words)
+                known = codes < len(tree.labels)
+                own = np.where(known, codes, 0)
+                for level, name in enumerate(level_names(tree)):
+                    reaches = known & tree.reaches[own, level]
+                    at_level = np.where(reaches, tree.paths[own, level], -1)
+                    columns[_LEVEL + name.removeprefix("level ")] = self.words[at_level]
         if terms is not None:
             ids = [*term_ids(self.words, terms.ids)]
             columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
@@ -349,23 +357,6 @@ def majority(
     table = pd.DataFrame({"n_samples": sizes, "label": label, "share": share})
     table = table.sort_values("n_samples", ascending=False, kind="stable")
     return table.rename_axis("cluster").reset_index()
-
-
-def level_columns(
-    tree: Tree, codes: NDArray[np.intp], words: NDArray[np.object_]
-) -> dict[str, NDArray]:
-    """The label of each sample at every level; the last word above its own label.
-
-    ``codes`` are positions in ``words``: the labels of the tree, and the word for none.
-    """
-    known = codes < len(tree.labels)
-    own = np.where(known, codes, 0)
-    columns = {}
-    for level, name in enumerate(level_names(tree)):
-        reaches = known & tree.reaches[own, level]
-        at_level = np.where(reaches, tree.paths[own, level], len(words) - 1)
-        columns[f"level_{name.removeprefix('level ')}"] = words[at_level]
-    return columns
 
 
 def level_names(tree: Tree) -> list[str]:

@@ -81,7 +81,7 @@ def train_panel(
         genes=genes,
         X=prepared.X,
         held_out=held_out.rows,
-        scores={size: held_out.scores[size] for size in panels},
+        scores={size: _of_model(held_out.scores[size]) for size in panels},
         curve=[CurvePoint(*point) for point in held_out.curve()],
         fold_panels={
             fold: panel
@@ -162,10 +162,15 @@ def train_settings(
         genes=names,
         X=X[:, columns],
         held_out=rows[learned],
-        scores={model.n_genes: scores[learned]},
+        scores={model.n_genes: _of_model(scores[learned])},
         curve=[CurvePoint(model.n_genes, float("nan"), error)],
         notes=(f"setting chosen among {len(settings)}: {words}",),
     )
+
+
+def _of_model(scores: NDArray) -> NDArray:
+    """Scores as a model gives them: one per sample for two classes."""
+    return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:

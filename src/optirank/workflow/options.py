@@ -163,7 +163,7 @@ class PredictOptions:
     strict: bool = False
     target_error: float | None = None
     threshold: float | None = None
-    sensitivity: Mapping[str, float] | str | None = None
+    sensitivity: Any = None  # of a class; "CLASS=SHARE" becomes a mapping
     unknown_rate: float | None = None
     levels: bool = False
     drop_classes: bool = False

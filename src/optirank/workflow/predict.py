@@ -116,10 +116,7 @@ def label_profiles(
         explained = 0
     if explained is None:
         return labels
-    because = str(labels.reasons[explained])
-    probabilities = labels.probabilities[explained]
-    explanation = explain_row(adata, query.predictor, explained, probabilities, because)
-    return replace(labels, explanation=explanation)
+    return replace(labels, explanation=_explained(query, labels, explained))
 
 
 def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> Labels:
@@ -144,10 +141,15 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
             notes.append(NOT_LEARNED)
         elif query.trust.adapt_helps:
             notes.append(ADAPT_MAY_HELP)
-    point = operating_point(model, options.sensitivity)
-    if point is not None:
-        chosen = point.chosen(probabilities)
-        notes.append(point.note(len(predictor.match.missing)))
+    if options.sensitivity:
+        code, found_from, note = operating_point(model, options.sensitivity)
+        chosen = np.where(probabilities[:, code] >= found_from, code, 1 - code)
+        notes.append(note)
+        if predictor.match.missing:
+            notes[-1] += (
+                f"; {len(predictor.match.missing)} genes of the panel are missing "
+                "here, and both may be others without them"
+            )
     confidence = probabilities[np.arange(len(chosen)), chosen]
     leaf_confidence = None
     if model.tree is None:
@@ -155,7 +157,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         codes = chosen.copy()
     else:
         leaves = model.tree.positions(model.classes.astype(str))
-        fixed = None if point is None else leaves[chosen]
+        fixed = leaves[chosen] if options.sensitivity else None
         way = model.tree.descend(probabilities, model.classes, fixed)
         withholding = withhold(query, way.confidence, options)
         codes, confidence = way.label(withholding.threshold or 0.0)
@@ -375,27 +377,18 @@ class Explanation(NamedTuple):
         return asked, turned.assign(**{"class": asked})
 
 
-def explain_row(
-    adata: AnnData,
-    predictor: Predictor,
-    row: int,
-    probabilities: NDArray[np.float64],
-    withheld_because: str = "",
-) -> Explanation:
-    """Why a sample, by its position in data that the predictor is bound to.
-
-    ``probabilities`` are those of its classes: learning from the query may have changed
-    them, and its label is the most probable class.
+def _explained(query: Query, labels: Labels, row: int) -> Explanation:
+    """Why a sample, by its position, got its label: its most probable class, also where
+    learning from the query changed the probabilities.
     """
-    used = gene_names(adata)[predictor.columns]
-    sample = next(blocks(adata, used, 1, np.array([row])))
-    scores = predictor.narrowed().scores(sample)
-    model = predictor.model
-    used = [str(gene) for gene in used]
+    model = labels.model
+    used = [str(gene) for gene in gene_names(query.adata)[query.predictor.columns]]
+    sample = next(blocks(query.adata, used, 1, np.array([row])))
+    probabilities = labels.probabilities[row]
     ranking = pd.DataFrame(
         {
             "class": model.classes,
-            "score": by_class(scores)[0],
+            "score": by_class(query.predictor.narrowed().scores(sample))[0],
             "probability": probabilities,
         }
     ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
@@ -404,9 +397,9 @@ def explain_row(
         pairs[str(label)] = deciding_pairs(model, sample, label, used)
     chosen = int(probabilities.argmax())
     return Explanation(
-        sample=str(adata.obs_names[row]),
+        sample=str(query.adata.obs_names[row]),
         label=model.classes.tolist()[chosen],
-        withheld_because=withheld_because,
+        withheld_because=str(labels.reasons[row]),
         confidence=float(probabilities[chosen]),
         scores=ranking,
         table=explain(model, sample, used),

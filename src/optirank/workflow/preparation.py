@@ -175,9 +175,8 @@ class Prepared:
             except ValueError:
                 folds = []
         self.notes += [str(warning.message) for warning in caught]
-        learned = [np.isin(codes[test], codes[train]) for train, test in folds]
-        pairs = [*zip(folds, learned, strict=True)]
-        usable = [fold for fold, known in pairs if known.any()]
+        learned = [(test, np.isin(codes[test], codes[train])) for train, test in folds]
+        usable = [test for test, known in learned if known.any()]
         if not usable:
             error = DataError(
                 f"{source}: no class is in two sources of column {batch!r}, so "
@@ -188,7 +187,7 @@ class Prepared:
                 error.add_note(note)
             raise error
         lost = np.unique(
-            np.concatenate([codes[test][~known] for (_, test), known in pairs])
+            np.concatenate([codes[test][~known] for test, known in learned])
         )
         if len(lost):
             self.notes.append(
@@ -196,7 +195,7 @@ class Prepared:
                 f"samples there are not counted: {some(self.classes[lost])}"
             )
         fold_of = np.full(len(codes), -1)
-        for k, (_, test) in enumerate(usable):
+        for k, test in enumerate(usable):
             fold_of[test] = k
         return fold_of
 
@@ -205,10 +204,9 @@ class Prepared:
 
         Gives the positions, among ``rows``, of samples without values to rank.
         """
-        n_samples = len(self.rows)
         refusing = functools.partial(_are_empty, source=source_of(self.data))
-        empty = PerSample(n_samples, refusing)
-        values = PerSample(n_samples, checksums)
+        empty = PerSample(len(self.rows), refusing)
+        values = PerSample(len(self.rows), checksums)
         moments = GeneMoments()
         has_sources = self.sources is not None
         looking = DrawnSamples(
@@ -223,7 +221,16 @@ class Prepared:
         self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()
         self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
-        self.notes += repeated_notes(n_repeated, has_sources=has_sources)
+        if n_repeated:
+            what = "equal samples are in one fold"
+            if has_sources:
+                what = (
+                    "where they are in several sources, held-out figures are too high"
+                )
+            self.notes.append(
+                f"{n_repeated} samples have the same order of genes as another sample, "
+                f"and are probably copies: {what}"
+            )
         return np.flatnonzero(empty.result())
 
     @property
@@ -285,11 +292,14 @@ def _usable_samples(
     """
     if not len(labels):
         raise DataError(f"{source} holds no samples")
-    reasons = {f"no label in {options.columns[-1]!r}": _is_missing(labels)}
+    asked = {f"no label in {options.columns[-1]!r}": labels}
     if sources is not None:
-        reasons[f"no source in {options.batch!r}"] = _is_missing(sources)
-    is_empty = np.isin(np.arange(len(labels)), empty)
-    reasons["every gene has the same value"] = is_empty
+        asked[f"no source in {options.batch!r}"] = sources
+    reasons = {
+        reason: np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
+        for reason, values in asked.items()
+    }
+    reasons["every gene has the same value"] = np.isin(np.arange(len(labels)), empty)
     kept = ~np.any([*reasons.values()], axis=0)
     names = labels.to_numpy(dtype=object).astype(str)
     classes, counts = np.unique(names[kept], return_counts=True)
@@ -313,10 +323,6 @@ def _usable_samples(
         )
     notes += left_out
     return np.flatnonzero(left)
-
-
-def _is_missing(values: pd.Series) -> NDArray:
-    return np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
 
 
 def label_notes(labels: Iterable[object]) -> list[str]:
@@ -368,21 +374,6 @@ def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
                 f"a fold; batch={str(column)!r} leaves donors out"
             ]
     return []
-
-
-def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
-    """Say that samples are equal to others, and what folds make of them."""
-    if not n_repeated:
-        return []
-    what = (
-        "where they are in several sources, held-out figures are too high"
-        if has_sources
-        else "equal samples are in one fold"
-    )
-    return [
-        f"{n_repeated} samples have the same order of genes as another sample, and "
-        f"are probably copies: {what}"
-    ]
 
 
 def _are_empty(block: Any, source: str) -> NDArray[np.bool_]:
