@@ -178,8 +178,16 @@ def deciding_pairs(
     if not model.votes:
         raise TypeError("only the genes of a panel model vote in pairs")
     predictor, values = _bound_sample(model, sample, genes)
+    classes = [str(name) for name in predictor.model.classes]
+    if str(label) not in classes:
+        raise ValueError(
+            f"the model has no class {label!r}: its classes are {', '.join(classes)}"
+        )
+    coef = predictor.panel.coef[:, predictor.match.present]
+    if len(coef) == 1:  # the first of two classes has the weights of the second, turned
+        coef = np.vstack([-coef, coef])
+    weights = coef[classes.index(str(label))]
     names = predictor.panel.genes[predictor.match.present]
-    weights = _weights_of(predictor, label)[predictor.match.present]
     first, second = np.triu_indices(len(names), 1)
     sign = np.sign(values[first] - values[second])
     votes = (weights[first] - weights[second]) * sign / (2 * len(names))
@@ -197,20 +205,6 @@ def deciding_pairs(
             "speaks_for": [_words(vote, label, None) for vote in votes[order]],
         }
     )
-
-
-def _weights_of(predictor: Predictor, label: Any) -> NDArray[np.float64]:
-    """Weights of a class; the first of two has those of the second, turned."""
-    classes = [str(name) for name in predictor.model.classes]
-    if str(label) not in classes:
-        raise ValueError(
-            f"the model has no class {label!r}: its classes are {', '.join(classes)}"
-        )
-    place = classes.index(str(label))
-    coef = predictor.panel.coef
-    if len(coef) == 1:
-        return coef[0] if place == 1 else -coef[0]
-    return coef[place]
 
 
 def _bound_sample(

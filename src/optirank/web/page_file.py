@@ -25,7 +25,6 @@ from optirank._util.matrices import STANDARDISED
 from optirank.io.homologs import ensembl_symbols, homolog_table
 from optirank.io.tables import SUFFIXES
 from optirank.model import Model
-from optirank.model.archive import to_plain
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import as_model, model_digest
 from optirank.model.likeness import (
@@ -234,7 +233,7 @@ WORDS = {
 
 
 def model_data(model: Model) -> dict[str, Any]:
-    """A model as plain values; arrays are the base64 of their bytes."""
+    """A model for `packed_json`; large arrays are the base64 of their bytes."""
     if not model.votes:
         raise TypeError(
             f"a model of method {model.card.method!r} has reference sets of its own "
@@ -259,7 +258,7 @@ def model_data(model: Model) -> dict[str, Any]:
         "terms": terms and {"ids": list(terms.ids.items()), "version": terms.version},
         "panels": [_panel_data(model, panel) for panel in model.panels.values()],
         "standard_error": card.standard_error or 0.0,
-        "values": to_plain(card.values),
+        "values": card.values,
         "card": model_card(model),
         "tables": card_tables(model),
     }
@@ -273,9 +272,9 @@ def _panel_data(model: Model, panel: SizedPanel) -> dict[str, Any]:
         "coef": _bytes(panel.coef, "<f8"),
         "profiles": likeness and _bytes(likeness.profiles, "<f4"),
         "levels": likeness and _bytes(likeness.levels, "<f4"),
-        "calibration": to_plain(panel.calibration),
-        "error_control": to_plain(panel.error_control),
-        "missing": to_plain(panel.missing),
+        "calibration": panel.calibration,
+        "error_control": panel.error_control,
+        "missing": panel.missing,
     }
 
 
@@ -332,6 +331,16 @@ def packed(text: str) -> str:
 
 
 def packed_json(data: object) -> str:
-    """Plain values as packed JSON."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """Plain values, dataclasses and arrays as packed JSON."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if isinstance(value, np.ndarray) else vars(value)
+
+    text = json.dumps(
+        data,
+        default=plain,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
     return packed(text)
