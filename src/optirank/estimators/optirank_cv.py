@@ -200,7 +200,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         }
         options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
         family = OptirankFamily(**grid, **options, candidates=candidates)
-        with progress_bar("grid", shown=None if self.verbose else False) as bar:
+        with progress_bar("grid", shown=self.verbose > 0) as bar:
             results = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self._choose(results, y, scorer, platforms, real=groups is not None)
         self._refit(orders.take(np.arange(len(y))), codes, weights, candidates)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.scoring import weighted_ranks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,8 +29,12 @@ from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.likeness import FurtherGenes, Likeness
 from optirank.model.predictor import Predictor, bind
 from optirank.model.tree import Terms, Tree
-from optirank.ranks.relative import check_ties
-from optirank.ranks.scoring import best_class, class_positions, probabilities
+from optirank.ranks.scoring import (
+    best_class,
+    check_ties,
+    class_positions,
+    probabilities,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -124,8 +124,9 @@ class Predictor:
             stand_ins = np.where(present, 0.0, panel.coef * means)
             base = references.intercept + stand_ins.sum(axis=1)
             gamma = references.weights[:, present]
-            rows = score_rows(coef, gamma, base, references.ties)
-            scores = rows.scores(X, self.columns, self.compiled)
+            scores = score_rows(
+                X, coef, gamma, base, references.ties, self.columns, self.compiled
+            )
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:

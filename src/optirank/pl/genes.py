@@ -35,7 +35,7 @@ from optirank.pl.axes import (
     short,
     slant,
 )
-from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.scoring import weighted_ranks
 from optirank.workflow.cards import size_table
 from optirank.workflow.predict import label_profiles
 

@@ -247,7 +247,7 @@ def agreement(
     labelled = labelled[:: every_so_many(len(labelled))]
     ranks = RanksByLabel(lambda _, rows: codes[labelled[rows]], len(classes))
     run_pass(profiles, [ranks], names[genes], size=_BLOCK_SAMPLES, rows=labelled)
-    compared = agreement_of(means, ranks.result())
+    compared = agreement_of(means, *ranks.result())
     if compared.overall is None:
         raise DataError(
             f"the labels of column {key!r} cannot be checked: it takes two labels of "
