@@ -157,7 +157,7 @@ def design(
     made_of = source or source_of(data)
     result = _designed(data, options, command, made_of, say, progress)
     if test is not None:
-        result = _judged_by_test(result, test, test_label or options.columns[-1], say)
+        result = _judged_by_test(result, test, test_label or options.label[-1], say)
     return result
 
 
