@@ -60,7 +60,9 @@ class Evaluation(Result):
     samples : one line per such sample: ``sample``, ``label`` (true), ``predicted``
         (before withholding), ``confidence``, ``withheld``.
     unknown : samples of each class that the model does not have; they are in no table.
-    labels : what the model says of all samples, with its notes and the missing genes.
+    labels : what the model says of all samples, with the missing genes.
+    notes, warnings : sentences about the query and the comparison; those that need
+        attention.
     levels : with a tree, what became of the samples by the level of their label.
     confusions : with a tree, true labels and labels given at each level.
     """
@@ -72,6 +74,8 @@ class Evaluation(Result):
     samples: pd.DataFrame
     unknown: dict[str, int]
     labels: Labels
+    notes: list[str]
+    warnings: list[str]
     levels: pd.DataFrame | None = None
     confusions: dict[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -79,16 +83,6 @@ class Evaluation(Result):
         accuracy = f"balanced accuracy {self.performance.headline()}"
         n_samples = self.performance.n_samples
         return f"Evaluation on {self.source}: {n_samples} samples, {accuracy}"
-
-    @property
-    def notes(self) -> list[str]:
-        """Sentences about the query and the comparison."""
-        return self.labels.notes
-
-    @property
-    def warnings(self) -> list[str]:
-        """Those that need attention."""
-        return self.labels.warnings
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -174,7 +168,17 @@ def evaluate_profiles(
     if levels is not None:
         samples["given"] = labels.labels[known]
     return Evaluation(
-        model, judged, label, source, samples, unknown, labels, levels, confusions
+        model=model,
+        performance=judged,
+        label=label,
+        source=source,
+        samples=samples,
+        unknown=unknown,
+        labels=labels,
+        notes=labels.notes,
+        warnings=labels.warnings,
+        levels=levels,
+        confusions=confusions,
     )
 
 
