@@ -16,7 +16,6 @@ from optirank.io.data import (
     DataError,
     annotations_of,
     block_rows,
-    check_column,
     gene_names,
     source_of,
     text_column,
@@ -122,7 +121,6 @@ def evaluate_profiles(
     source = source_of(adata)
     obs = annotations_of(adata)
     options = options or PredictOptions()
-    check_column(obs, label, source)
     truth = _mapped(text_column(obs, label, source), mapping, model, source)
     labels = label_profiles(adata, model, options, progress, cluster=cluster)
     names = np.array(labels.model.labels, dtype=object)

@@ -88,7 +88,7 @@ def predict_file(
                     )
                 )
         labels = join_labels(parts, names)
-        given = {
+        given: dict[str, Any] = {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in reading.items()
             if value
