@@ -16,8 +16,7 @@ from optirank.model.card import CurvePoint
 from optirank.model.model import SizedPanel
 from optirank.panel.drills import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.panel.elimination import is_learned, search_panels
-from optirank.ranks.relative import weighted_ranks
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import best_class, by_class, weighted_ranks
 from optirank.solver.constants import DEFAULTS
 from optirank.workflow.train import Fitted
 

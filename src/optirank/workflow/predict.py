@@ -207,12 +207,14 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     size = block_rows(len(genes))
 
     def over_query(
-        accumulators: Sequence[Accumulator], columns: NDArray | None = None
+        accumulators: Sequence[Accumulator],
+        columns: NDArray | None = None,
+        rows: NDArray | None = None,
     ) -> None:
         chosen = None if columns is None else genes[columns]
-        run_pass(query.adata, accumulators, chosen, size=size)
+        run_pass(query.adata, accumulators, chosen, size=size, rows=rows)
 
-    learned = learn_from_query(soft, over_query, (len(plain), len(genes)))
+    learned = learn_from_query(soft, over_query, len(genes))
     return sharpened(learned, float(plain.max(axis=1).mean()))
 
 

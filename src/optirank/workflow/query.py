@@ -30,7 +30,6 @@ from optirank.model.likeness import ValueCounter, ValueShares, looks_inverted
 from optirank.panel.further import (
     FEWEST_GENES,
     FEWEST_SAMPLES,
-    LabelMeans,
     RanksByLabel,
     agreement_of,
     every_so_many,
@@ -154,20 +153,20 @@ class Query:
         self.labels_looked_at: NDArray = best_class(self.scores[::every])
         self.values: ValueShares = found["values"]
         self.standardised: bool = found["moments"]
-        none = LabelMeans(np.zeros(n_classes), np.zeros((n_classes, 0)))
-        ranks: LabelMeans = found.get("ranks", none)
+        none = np.zeros(n_classes), np.zeros((n_classes, 0))
+        counts, of_labels = found.get("ranks", none)
         self.trust = Trust(
             classes=model.classes.tolist(),
             n_samples=n_samples,
-            compared=model.further and agreement_of(means, ranks),
+            compared=model.further and agreement_of(means, counts, of_labels),
             likeness=known and known.relative(self.likeness, self.labels_looked_at),
             missing=1.0 - float(predictor.match.present.mean()),
         )
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]
         self.inverted = False
         if means.shape[1] >= FEWEST_GENES:
-            shares = ranks.counts / max(1.0, ranks.counts.sum())
-            self.inverted = looks_inverted(shares @ ranks.means, means)
+            shares = counts / max(1.0, counts.sum())
+            self.inverted = looks_inverted(shares @ of_labels, means)
         self.checksum = whole_checksum(
             found["checksums"], predictor.match.genes, np.array(adata.obs_names)
         )

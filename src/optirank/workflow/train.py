@@ -322,7 +322,7 @@ def _further(prepared: Prepared, panel: SizedPanel) -> FurtherGenes | None:
     codes = prepared.codes[prepared.kept]
     ranks = RanksByLabel(lambda _, rows: codes[rows], len(prepared.classes))
     fold_matrix(prepared.X, [ranks], genes)
-    means = ranks.result().means.astype(np.float16)
+    means = ranks.result()[1].astype(np.float16)
     return FurtherGenes(prepared.genes[genes], means)
 
 
