@@ -140,13 +140,7 @@ def train(
     """
     check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
-        adata,
-        label,
-        batch,
-        layer=layer,
-        gene_column=gene_column,
-        use_raw=use_raw,
-        table=table,
+        adata, label, batch, layer, gene_column, use_raw, table
     )
     options = TrainingOptions(
         label=label_column,
@@ -189,7 +183,7 @@ def train(
         layer=layer,
         use_raw=use_raw,
     )
-    with progress_bar("training", shown=None if verbose else False) as bar:
+    with progress_bar("training", shown=verbose) as bar:
         result = run_training(
             profiles, options, command=command, say=say, progress=bar.update
         )
@@ -357,14 +351,10 @@ def annotate(
         homologs=homologs,
     )
     fitted = as_model(model)
+    reading = (layer, gene_column, use_raw, table)
+    columns = [clusters] if clusters else []
     profiles = profiles_of(
-        adata,
-        annotations=[clusters] if clusters else [],
-        known_genes=fitted.path_genes,
-        layer=layer,
-        gene_column=gene_column,
-        use_raw=use_raw,
-        table=table,
+        adata, *reading, annotations=columns, known_genes=fitted.path_genes
     )
     target: Any = None if is_frame(adata) else anndata_of(adata, table)
     if target is not None and key_added in target.obs and key_added not in target.uns:
@@ -430,12 +420,7 @@ def explain(
     )
     fitted = as_model(model)
     profiles = profiles_of(
-        adata,
-        known_genes=fitted.path_genes,
-        layer=layer,
-        gene_column=gene_column,
-        use_raw=use_raw,
-        table=table,
+        adata, layer, gene_column, use_raw, table, known_genes=fitted.path_genes
     )
     row = sample_position(profiles, sample)
     labels = label_profiles(profiles, fitted, options, explained=row)
@@ -513,13 +498,7 @@ def design(
     """
     check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
-        adata,
-        label,
-        batch,
-        layer=layer,
-        gene_column=gene_column,
-        use_raw=use_raw,
-        table=table,
+        adata, label, batch, layer, gene_column, use_raw, table
     )
     options = DesignOptions(
         label=label_column,
@@ -539,10 +518,10 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [test_label or options.columns[-1]]
+        columns = [test_label or options.label[-1]]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
-    with progress_bar("designing", shown=None if verbose else False) as bar:
+    with progress_bar("designing", shown=verbose) as bar:
         result = run_design(
             profiles,
             options,
@@ -618,14 +597,9 @@ def evaluate(
         homologs=homologs,
     )
     fitted = as_model(model)
+    reading = (layer, gene_column, use_raw, table)
     profiles = profiles_of(
-        adata,
-        annotations=[label],
-        known_genes=fitted.path_genes,
-        layer=layer,
-        gene_column=gene_column,
-        use_raw=use_raw,
-        table=table,
+        adata, *reading, annotations=[label], known_genes=fitted.path_genes
     )
     evaluation = evaluate_profiles(
         profiles,

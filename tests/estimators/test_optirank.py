@@ -16,7 +16,7 @@ from sklearn.metrics import balanced_accuracy_score
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
 from optirank.ranks.orders import DENSE_ABOVE
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
 
 MODELS = {
@@ -368,21 +368,23 @@ def test_a_wrong_size_of_the_reference_is_refused(binary, n_reference, message):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"l1": -1e-3}, "l1=-0.001: use a finite number of at least 0"), ({"l2": -1}, "l2=-1: use a finite"),
-        ({"l1": float("nan")}, "l1=nan"), ({"l2": float("inf")}, "l2=inf"), ({"l1": "a"}, "l1='a'"),
-        ({"l1": (1e-3, 1e-2)}, "use a finite number of at least 0"), ({"tol": 0}, "tol=0"),
-        ({"max_iter": 0}, "max_iter=0"), ({"ties": "first"}, "ties='first'.*'average'"),
-        ({"algorithm": "fast"}, "algorithm='fast'.*'bpcd'"), ({"side": "both"}, "side='both'"),
-        ({"class_weight": "equal"}, "class_weight='equal'"),
+        ({"l1": -1e-3}, r"'l1' .* in the range \[0.0, inf\). Got -0.001"), ({"l2": -1}, r"'l2' .* Got -1"),
+        ({"l1": float("nan")}, r"'l1' .* Got nan"), ({"l2": float("inf")}, r"'l2' .* Got inf"),
+        ({"l1": "a"}, r"'l1' .* Got 'a'"), ({"l1": (1e-3, 1e-2)}, "'l1' .* must be a float"),
+        ({"tol": 0}, r"'tol' .* Got 0"), ({"max_iter": 0}, r"'max_iter' .* Got 0"),
+        ({"ties": "first"}, r"'ties' .*'average'.* Got 'first'"),
+        ({"algorithm": "fast"}, r"'algorithm' .*'bpcd'.* Got 'fast'"),
+        ({"side": "both"}, r"'side' .*'rising'.* Got 'both'"),
+        ({"class_weight": "equal"}, r"'class_weight' .*'balanced'.* Got 'equal'"),
         ({"class_weight": {5: 1.0}}, "names 5, which is not a class"),
         ({"class_weight": {1: -1.0}}, "class_weight.*-1"),
         ({"algorithm": "bpcd", "side": "rising"}, "side='rising' with algorithm='bpcd'"),
         ({"reference_candidates": []}, "reference_candidates is empty"),
         ({"reference_candidates": [1, 2, 3]}, "more than the 3 candidate genes"),
-        ({"solver_options": 7}, "solver_options=7: use None or a dict with some of path_step"),
+        ({"solver_options": 7}, r"'solver_options' .* 'dict' or None. Got 7"),
         ({"solver_options": {"speed": 1}}, "has 'speed'.*path_step, integral, polish, refit"),
-        ({"solver_options": {"path_step": 0}}, "path_step=0"),
-        ({"solver_options": {"polish": "no"}}, "polish='no': use True or False"),
+        ({"solver_options": {"path_step": 0}}, r"'path_step' parameter of solver_options .* Got 0"),
+        ({"solver_options": {"polish": "no"}}, r"'polish' .* 'bool'.* Got 'no'"),
     ],
 )  # fmt: skip
 def test_options_without_sense_are_refused(binary, settings, message):

@@ -250,14 +250,14 @@ def test_class_weights_shift_the_labels_and_sample_weights_do_so_without_balance
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"l2": 0}, "l2=0: use a positive"),
-        ({"l2": "much"}, "l2='much': use a positive"),
-        ({"class_weight": "equal"}, "class_weight='equal': use 'balanced'"),
+        ({"l2": 0}, r"'l2' .* in the range \(0.0, inf\). Got 0"),
+        ({"l2": "much"}, r"'l2' .* Got 'much'"),
+        ({"class_weight": "equal"}, r"'class_weight' .*'balanced'.* Got 'equal'"),
         ({"class_weight": {"z": 1}}, "names 'z', which is not a class"),
-        ({"class_weight": {"a": -1}}, "use a positive, finite number"),
+        ({"class_weight": {"a": -1}}, r"'a' .* class_weight .* \(0.0, inf\). Got -1"),
     ],
 )
-def test_options_that_make_no_sense_are_refused_in_words(options, said):
+def test_options_that_make_no_sense_are_refused(options, said):
     X, y = cells(n=60)
     with pytest.raises(ValueError, match=said):
         PanelClassifier(20, **options).fit(X, y)
@@ -315,15 +315,15 @@ def test_weights_of_zero_leave_samples_out():
 @pytest.mark.parametrize(
     ("n_genes", "said"),
     [
-        (1, "at least 2 genes"),
-        (0, "at least 2 genes"),
+        (1, r"in the range \[2, inf\). Got 1"),
+        (0, r"in the range \[2, inf\). Got 0"),
         (401, "more than the 400 genes there are"),
-        ("many", "use 'auto' or a number"),
-        (2.5, "use 'auto' or a number"),
-        (True, "use 'auto' or a number"),
+        ("many", r"'auto'.* or an int .* Got 'many'"),
+        (2.5, r"'auto'.* or an int .* Got 2.5"),
+        (True, r"'auto'.* or an int .* Got True"),
     ],
 )
-def test_sizes_that_cannot_be_are_refused_in_words(n_genes, said):
+def test_sizes_that_cannot_be_are_refused(n_genes, said):
     X, y = cells()
     with pytest.raises(ValueError, match=said):
         PanelClassifier(n_genes).fit(X, y)

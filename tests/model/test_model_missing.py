@@ -23,7 +23,7 @@ from model_cases import (
 from optirank import Model
 from optirank.model import Card, MissingGenesError
 from optirank.model.model import References, SizedPanel
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
 
 
@@ -186,7 +186,7 @@ def two_class_model() -> Model:
     coef = np.array([[3.0, -1.0, 0, 0, 0, 0, 2.0, 0]])
     gamma = np.array([[0.0, 1, 1, 1, 1, 0, 0, 0]])
     columns = np.flatnonzero((coef != 0).any(axis=0) | (gamma > 0).any(axis=0))
-    references = References(gamma[:, columns], np.zeros(1), None, "average")
+    references = References(gamma[:, columns], np.zeros(1), "average")
     panel = SizedPanel(gene_names(8)[columns], columns, coef[:, columns], references)
     classes = np.array(["type 0", "type 1"])
     return Model(classes, len(columns), {len(columns): panel}, 8)

@@ -156,9 +156,11 @@ def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
     )
     found = labelled(as_anndata(query), model)
     codes = np.arange(3 * n_classes) % n_classes
+    coef = np.zeros((n_classes, model.n_genes))
+    panels = {model.n_genes: replace(model.panel, coef=coef, likeness=None)}
     found = replace(
         found,
-        model=replace(found.model, classes=names, further=None),
+        model=replace(found.model, classes=names, panels=panels, further=None),
         chosen=codes,
         codes=codes,
         reasons=np.full(3 * n_classes, "", dtype=object),

@@ -7,13 +7,12 @@ import pytest
 
 from optirank.io.data import DataError
 from optirank.ontology import cell_ontology, term_ids
+from optirank.workflow.options import TrainingOptions
 from optirank.workflow.sources import (
     LabelSets,
-    check_mapping,
+    given_tree,
+    labelled_samples,
     labels_of_files,
-    ontology_tree,
-    read_tree,
-    renamed,
 )
 
 SETS = {
@@ -37,7 +36,9 @@ def test_labels_that_look_alike_are_named_with_the_line_that_joins_them():
 
 
 def test_labels_of_one_set_alone_are_named_unless_they_look_like_another():
-    assert LabelSets(SETS, cell_ontology()).only_in() == {"two": ["epsilon"]}
+    notes = LabelSets(SETS, cell_ontology()).notes()
+    only = [note for note in notes if "alone has" in note]
+    assert only == ["two alone has 1 class that no other set can judge: epsilon"]
 
 
 def test_the_terms_of_the_user_win():
@@ -50,12 +51,18 @@ def test_the_terms_of_the_user_win():
 
 
 def test_joining_is_what_was_asked_for_and_nothing_else():
-    assert renamed(["b", None, "B"], {"b": "B"}) == ["B", None, "B"]
-    check_mapping({"b": "B"}, ["b", "B"])
+    obs = pd.DataFrame({"type": ["b", None, "B", "C"]})
+
+    def joined(mapping):
+        options = TrainingOptions(label="type", mapping=mapping)
+        return labelled_samples(obs, options, "data", [], several=False)[0]
+
+    labels = joined({"b": "B"})
+    assert labels.fillna("").tolist() == ["B", "", "B", "C"]
     with pytest.raises(DataError, match="no set has the label 'x'"):
-        check_mapping({"x": "B"}, ["b", "B"])
+        joined({"x": "B"})
     with pytest.raises(DataError, match="itself renamed"):
-        check_mapping({"b": "B", "B": "C"}, ["b", "B", "C"])
+        joined({"b": "B", "B": "C"})
 
 
 def test_labels_of_files_are_read_by_their_names(tmp_path):
@@ -73,12 +80,12 @@ COUNTS = {"CD4 T cell": 5, "B cell": 4, "tumour": 3}
 def test_a_tree_is_read_from_a_table_of_two_columns(tmp_path):
     path = tmp_path / "tree.csv"
     path.write_text("label,parent\nCD4 T cell,lymphocyte\nB cell, lymphocyte\n")
-    tree = read_tree(path, COUNTS)
+    tree = given_tree(path, COUNTS, {})
     assert tree.path("B cell") == ("lymphocyte", "B cell")
     assert tree.path("tumour") == ("tumour",)
     path.write_text("label,parent\nCD4 T cell\n")
     with pytest.raises(DataError, match="line 2 has 1 columns"):
-        read_tree(path, COUNTS)
+        given_tree(path, COUNTS, {})
 
 
 def test_terms_make_a_tree_of_the_labels_at_hand():
@@ -88,7 +95,7 @@ def test_terms_make_a_tree_of_the_labels_at_hand():
         "lymphocyte": "CL:0000542",  # of the user's table, above the two
         "astrocyte": "CL:0000127",  # above none of them
     }
-    tree = ontology_tree(ids, COUNTS, cell_ontology())
+    tree = given_tree("ontology", COUNTS, ids)
     assert tree.parents == {
         "CD4 T cell": "lymphocyte",
         "B cell": "lymphocyte",

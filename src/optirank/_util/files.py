@@ -22,7 +22,7 @@ PathLike = str | os.PathLike[str]
 _ROOM = 1 << 16  # bytes on the disk, for a small model or table
 _LONGEST_NAME = 255  # bytes of a file name on all common file systems
 # Outputs that are claimed, and where the content of each lies until all are moved
-_claims: ContextVar[dict[Path, Path | None]] = ContextVar("claims")
+_claims: ContextVar[dict[Path, Path]] = ContextVar("claims", default={})  # noqa: B039
 
 
 def check_outputs(
@@ -139,24 +139,19 @@ def claimed_outputs(
     """
     check_outputs(outputs, inputs, force=force)
     named = [Path(path) for path in outputs.values() if path is not None]
-    claims: dict[Path, Path | None] = {
-        _real(path): None for path in named if not _is_stream(path)
-    }
+    targets = [_real(path) for path in named if not _is_stream(path)]
+    claims = {path: _temporary(path) for path in targets}
     with contextlib.ExitStack() as stack:
-        for path in claims:
+        for path, written in claims.items():
             stack.enter_context(_claimed(path))
-        token = _claims.set(claims)
-        try:
-            yield
-            raise_if_interrupted()
-            with uninterrupted():
-                for path, written in claims.items():
-                    if written is not None:
-                        os.replace(written, path)
-        finally:
-            _claims.reset(token)
-            for written in filter(None, claims.values()):
-                _remove(written)
+            stack.callback(_remove, written)
+        stack.callback(_claims.reset, _claims.set(claims))
+        yield
+        raise_if_interrupted()
+        with uninterrupted():
+            for path, written in claims.items():
+                if written.exists():
+                    os.replace(written, path)
 
 
 @contextlib.contextmanager
@@ -173,19 +168,18 @@ def _claimed(path: Path) -> Iterator[None]:
     finally:
         room.unlink(missing_ok=True)
     claim = _beside(path, "claim")
-    lock = FileLock(claim)
     try:
-        lock.acquire(timeout=0)
+        lock = FileLock(claim).acquire(timeout=0)
     except Timeout:
         raise ValueError(
             f"{path} is being written by another process: name another file, or wait"
         ) from None
-    try:
-        yield
-    finally:
-        with contextlib.suppress(PermissionError):  # Windows: not while it is locked
-            claim.unlink(missing_ok=True)
-        lock.release()
+    with lock:
+        try:
+            yield
+        finally:
+            with contextlib.suppress(PermissionError):  # Windows: it is locked
+                claim.unlink(missing_ok=True)
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -193,6 +187,11 @@ def _beside(path: Path, ending: str) -> Path:
     room = _LONGEST_NAME - len(ending) - 2
     stem = os.fsdecode(os.fsencode(path.name)[:room])
     return path.with_name(f".{stem}.{ending}")
+
+
+def _temporary(path: Path) -> Path:
+    """A hidden name in the same folder that nothing has."""
+    return _beside(path, f"{secrets.token_hex(4)}.tmp")
 
 
 @contextlib.contextmanager
@@ -210,25 +209,18 @@ def replacing(path: PathLike) -> Iterator[Path]:
             yield temporary
         return
     target = _real(path)
-    temporary = _beside(target, f"{secrets.token_hex(4)}.tmp")
-    claims = _claims.get({})
+    temporary = _temporary(target)
     try:
         yield temporary
         _to_disk(temporary)
-        if target in claims:
-            former, claims[target] = claims[target], temporary
-            if former is not None:
-                _remove(former)
-        else:
-            os.replace(temporary, target)
+        os.replace(temporary, _claims.get().get(target, target))
     except OSError as error:
         unnamed = error.filename in (None, str(temporary), temporary)
         if error.errno is not None and unnamed:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
-        if claims.get(target) != temporary:
-            _remove(temporary)
+        _remove(temporary)
 
 
 def _remove(path: Path) -> None:

@@ -195,15 +195,12 @@ class Accumulator(Protocol):
 
     def add(self, block: Any, rows: slice) -> None:
         """Take the samples of a block: an array or a CSR matrix."""
-        ...
 
     def merge(self, other: Self) -> None:
         """Take what another one gathered from the samples that follow."""
-        ...
 
     def result(self) -> Any:
         """What was looked for."""
-        ...
 
 
 class PerSample:

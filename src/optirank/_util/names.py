@@ -124,13 +124,11 @@ def _words(name: str) -> list[str]:
 def _in_common(words: Sequence[str], others: Sequence[str]) -> float:
     """The share of words that two names have in common."""
     left = list(others)
-    n_common = 0
     for word in words:
-        same = next((other for other in left if _same_word(word, other)), None)
-        if same is not None:
-            left.remove(same)
-            n_common += 1
-    return 2.0 * n_common / (len(words) + len(others))
+        same = [other for other in left if _same_word(word, other)]
+        if same:
+            left.remove(same[0])
+    return 2.0 * (len(others) - len(left)) / (len(words) + len(others))
 
 
 def _same_word(word: str, other: str) -> bool:

@@ -135,7 +135,7 @@ def progress_bar(
     description: str,
     total: float | None = None,
     *,
-    shown: bool | None = None,
+    shown: bool = True,
     lines: bool = False,
 ) -> Iterator[Bar]:
     """A bar on stderr that disappears at the end.
@@ -144,13 +144,13 @@ def progress_bar(
     ----------
     description : what is done.
     total : of how much; None until ``update`` tells.
-    shown : whether to draw; None: on a terminal and in a notebook.
+    shown : whether to draw it on a terminal and in a notebook.
     lines : whether to print one line per minute to stderr where no bar can be drawn.
     """
     from rich.console import Console
 
     console = Console(stderr=True)
-    silent = _shown["hidden"] or shown is False
+    silent = _shown["hidden"] or not shown
     if silent or not (console.is_terminal or console.is_jupyter):
         yield Bar(description, total, None, lines and not silent)
         return

@@ -256,8 +256,8 @@ def _values(text: str) -> list[str]:
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return [text] if text else []
-    if value is True:
+        value = text
+    if value is True or value == "":
         return []
     if isinstance(value, dict):
         return [f"{key}={of_key}" for key, of_key in value.items()]

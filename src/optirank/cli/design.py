@@ -156,10 +156,10 @@ def design(
       optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
       optirank design ref.h5ad --label type --genes 50 --test spots.h5ad -o panel.csv
     """
-    from optirank.io.reading import is_table, open_file
+    from optirank.io.reading import is_table, open_file, read_gene_names
     from optirank.model import save
     from optirank.workflow.design import design as run
-    from optirank.workflow.sources import open_sources
+    from optirank.workflow.sources import gene_names_in, open_sources
 
     if test_label is not None and test is None:
         raise ValueError("--test-label is about test data: name them (--test FILE)")
@@ -169,20 +169,27 @@ def design(
         )
     reading = opt.reading_options(context)
     genes_in = reading.get("genes_in")
+    query_genes = None
+    if query is not None:
+        is_list = query.is_file() and is_table(query) and genes_in is None
+        if is_list:
+            query_genes = gene_names_in([str(query)])
+        else:
+            query_genes = read_gene_names(query, genes_in)
     asked = opt.among(
         DesignOptions,
         context,
         **opt.reference_options(context),
-        query_genes=None if query is None else _query_genes(query, genes_in),
+        query_genes=query_genes,
     )
-    judged_by = test_label or asked.columns[-1]
+    judged_by = test_label or asked.label[-1]
     judging: Any = nullcontext()
     if test is not None:
         genes_in = genes_in if is_table(test) else None
         judging = open_file(test, label=judged_by, genes_in=genes_in)
     with (
         outputs(context, {"the panel": out, "the model": model_out}) as target,
-        open_sources(files, asked.columns, batch, **reading) as (data, source_column),
+        open_sources(files, asked.label, batch, **reading) as (data, source_column),
         judging as judges,
         progress_bar("designing", lines=True) as bar,
     ):
@@ -207,17 +214,6 @@ def design(
         if model_out is not None:
             echo(f"Model:  {model_out}")
         write_page(result, context)
-
-
-def _query_genes(path: Path, genes_in: str | None) -> list[str]:
-    """The genes of the data to be labelled later, from a list or from data."""
-    from optirank.io.reading import check_path, is_table, read_gene_names
-    from optirank.workflow.sources import gene_names_in
-
-    check_path(path)
-    if path.is_file() and is_table(path) and genes_in is None:
-        return gene_names_in([str(path)])
-    return read_gene_names(path, genes_in)
 
 
 def summary(result: DesignResult) -> list[str]:

@@ -10,14 +10,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from optirank._util.files import claimed_outputs
-from optirank._util.names import printable
+from optirank._util.names import in_percent, printable, with_interval
 from optirank.cli.common import BAD_INPUT, echo, in_flags, is_on, tell, tell_error
 from optirank.cli.options import items_of
 
@@ -65,12 +65,9 @@ def outputs(
     files = {what: path for what, path in named.items() if path != STDOUT}
     files["the report"] = report
     inputs = [path for name in _READ for path in items_of(given.get(name))]
-    with claimed_outputs(files, inputs, force=given["force"]):
-        if first != STDOUT:
-            yield first
-            return
-        with _to_stdout(suffix) as path:
-            yield path
+    writing = _to_stdout(suffix) if first == STDOUT else nullcontext(first)
+    with claimed_outputs(files, inputs, force=given["force"]), writing as path:
+        yield path
 
 
 @contextmanager
@@ -174,7 +171,6 @@ def show_table(
 
 def show_performance(performance: Performance, title: str) -> None:
     """Print how each class that has samples does, so that it fits in 80 columns."""
-    from optirank._util.names import in_percent, with_interval
     from optirank.workflow.performance import MEASURES
 
     title = f"{title}, % (95 % intervals)"
@@ -186,11 +182,12 @@ def show_performance(performance: Performance, title: str) -> None:
     for row in table.to_dict("records"):
         cells = {"class": row["class"], "samples": f"{row['n']:.0f}"}
         if performance.n_withheld:
-            n_samples = row["n"] + row["withheld"]
-            given = f"{row['n']:.0f} of {n_samples:.0f}"
-            of_all = in_percent(row["sensitivity_of_all"])
-            cells = {"class": row["class"], "given": given}
-            cells |= {"sensitivity": "", "of all": of_all}  # in this order
+            cells = {
+                "class": row["class"],
+                "given": f"{row['n']:.0f} of {row['n'] + row['withheld']:.0f}",
+                "sensitivity": "",
+                "of all": in_percent(row["sensitivity_of_all"]),
+            }
         for measure, heading in MEASURES.items():
             cells[heading] = in_percent(row[measure])
             if measure in ("sensitivity", "ppv"):
@@ -202,8 +199,6 @@ def show_performance(performance: Performance, title: str) -> None:
 
 def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
     """Print the accuracy of each size of the panel, and how one was chosen."""
-    from optirank._util.names import in_percent
-
     if len(curve) < 2:
         return
     rows = []

@@ -234,7 +234,13 @@ def evaluate(
         show_notes(evaluation)
         _show_evaluation(evaluation, label)
         if target is not None:
-            _write_tables(evaluation, target)
+            if target.suffix.lower() == ".json":
+                text = json.dumps(_plain(evaluation), indent=1, ensure_ascii=False)
+                write_text(target, f"{text}\n")
+            else:
+                table = evaluation.performance.per_class.rename_axis("class")
+                with replacing(target) as temporary:
+                    table.to_csv(temporary, float_format="%.6g")
             echo(f"Tables: {out}")
         write_page(evaluation, context)
     end_strictly(evaluation.labels, context)
@@ -273,17 +279,6 @@ def _show_evaluation(evaluation: Evaluation, label: str) -> None:
         header = ("level", "samples", "share", "right", "right but coarse", "wrong")
         rows = levels.assign(share=shares).itertuples(index=False)
         show_table("Labels given, by level of the tree", header, rows)
-
-
-def _write_tables(evaluation: Evaluation, path: Path) -> None:
-    """Write the table of classes, or everything, as the name says."""
-    if path.suffix.lower() == ".json":
-        text = json.dumps(_plain(evaluation), indent=1, ensure_ascii=False)
-        write_text(path, f"{text}\n")
-        return
-    with replacing(path) as temporary:
-        table = evaluation.performance.per_class.rename_axis("class")
-        table.to_csv(temporary, float_format="%.6g")
 
 
 def _plain(evaluation: Evaluation) -> dict[str, Any]:

@@ -10,13 +10,15 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -27,23 +29,18 @@ from sklearn.utils.validation import (
 from optirank._util.work import one_blas_thread
 from optirank.estimators.input import (
     CLASS_WEIGHT,
-    FROM_ONE,
-    PENALTY,
-    TOLERANCE,
-    check_parameter,
     data_for_fitting,
     data_for_scoring,
-    one_of,
     weights_of_classes,
 )
-from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import (
+    TIES,
     best_class,
     class_positions,
     probabilities,
     score_rows,
 )
-from optirank.solver.device.backend import DEVICES, check_device, is_device_array
+from optirank.solver.device.backend import check_device, is_device_array
 from optirank.solver.problem import Problem, Solution, sample_weights
 
 if TYPE_CHECKING:
@@ -55,12 +52,6 @@ if TYPE_CHECKING:
 BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
-
-COMPILING = (
-    "the first fit compiles its loops, which takes about half a minute; the result is "
-    "kept on disk for the next ones"
-)
-
 
 # Fitted attributes of the linear classifiers with one row per problem
 PER_PROBLEM = (
@@ -78,21 +69,12 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
     and probabilities from scores.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list]] = {}
     classes_: NDArray
     n_features_in_: int
     feature_names_in_: NDArray
     decision_function: Callable[[Any], NDArray]
     # Probabilities of several classes: softmax of the scores, or logistic functions
     _softmax = False
-
-    def _validate_params(self) -> None:
-        """Refuse parameters outside of their constraints; scikit-learn's own message
-        names no remedy.
-        """
-        for name, value in self.get_params(deep=False).items():
-            if name in self._parameter_constraints:
-                check_parameter(name, value, self._parameter_constraints[name])
 
     def predict(self, X: Any) -> NDArray:
         """The class of the highest score."""
@@ -151,7 +133,10 @@ def note_compilation() -> None:
     from optirank._compiled.solver_loops import proximal_steps
 
     if not is_compiled(proximal_steps):
-        logger.warning("note: %s", COMPILING)
+        logger.warning(
+            "note: the first fit compiles its loops, which takes about half a minute; "
+            "the result is kept on disk for the next ones"
+        )
 
 
 class RankLinearClassifier(RankClassifier, ABC):
@@ -162,13 +147,12 @@ class RankLinearClassifier(RankClassifier, ABC):
     """
 
     _parameter_constraints = {
-        "l1": [PENALTY],
-        "l2": [PENALTY],
-        "ties": [one_of(*TIES)],
-        "tol": [TOLERANCE],
-        "max_iter": [FROM_ONE],
-        "class_weight": [CLASS_WEIGHT],
-        "device": [one_of(*DEVICES)],
+        "l1": [Interval(Real, 0, None, closed="left")],
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "ties": [StrOptions(set(TIES))],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+        "max_iter": [Interval(Real, 1, None, closed="left")],
+        "class_weight": CLASS_WEIGHT,
     }
     l1: float
     l2: float
@@ -205,14 +189,10 @@ class RankLinearClassifier(RankClassifier, ABC):
         """
         check_is_fitted(self)
         needed = np.flatnonzero(self.genes_)
-        rows = score_rows(
-            self.coef_[:, needed],
-            self.reference_weights_[:, needed],
-            self.intercept_,
-            self.ties,
-        )
         values, columns = data_for_scoring(self, X, needed)
-        scores = rows.scores(values, columns)
+        coef = self.coef_[:, needed]
+        gamma = self.reference_weights_[:, needed]
+        scores = score_rows(values, coef, gamma, self.intercept_, self.ties, columns)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def subset(self, classes: Iterable) -> Self:
@@ -239,8 +219,12 @@ class RankLinearClassifier(RankClassifier, ABC):
         small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
         return small
 
-    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray, NDArray]:
-        """X and y as arrays, with the classes of y; parameters are checked first."""
+    def _checked(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None
+    ) -> tuple[Any, NDArray, NDArray]:
+        """X, the position of each sample's class in ``classes_``, which is set, and the
+        weights of the samples; parameters are checked first.
+        """
         self._validate_params()
         check_device(self.device)
         if is_device_array(X):
@@ -249,7 +233,8 @@ class RankLinearClassifier(RankClassifier, ABC):
             # Sorting on a GPU checks the values there, where that takes no time
             finite = self.device == "cpu"
             X, y = data_for_fitting(self, X, y, ensure_all_finite=finite)
-        return X, y, label_codes(y)[0]
+        self.classes_, codes = label_codes(y)
+        return X, codes, self._sample_weights(X, codes, sample_weight)
 
     def _checked_on_device(self, X: Any, y: Any) -> tuple[Any, NDArray]:
         """The checks of a CuPy array, which stays where it is; sorting checks
@@ -270,21 +255,22 @@ class RankLinearClassifier(RankClassifier, ABC):
         return X, y
 
     def _sample_weights(
-        self, X: Any, y: NDArray, sample_weight: ArrayLike | None
+        self, X: Any, codes: NDArray, sample_weight: ArrayLike | None
     ) -> NDArray:
         """Weights of the samples, those of a dict ``class_weight`` included."""
         like = np.empty((X.shape[0], 1)) if is_device_array(X) else X
         weights = _check_sample_weight(sample_weight, like, ensure_non_negative=True)
-        classes, codes = np.unique(y, return_inverse=True)
         totals = np.bincount(codes, weights)
         if not totals.all():
-            empty = classes.tolist()[int(totals.argmin())]
+            empty = self.classes_.tolist()[int(totals.argmin())]
             raise ValueError(
                 f"the sample weights of class {empty!r} are all zero: give some of "
                 "its samples a positive weight, or leave the class out"
             )
         if isinstance(self.class_weight, dict):
-            weights = weights * weights_of_classes(self.class_weight, classes)[codes]
+            weights = (
+                weights * weights_of_classes(self.class_weight, self.classes_)[codes]
+            )
         return weights
 
     def _orders(self, X: Any) -> SampleOrders | DeviceOrders:
@@ -292,6 +278,7 @@ class RankLinearClassifier(RankClassifier, ABC):
         if self.device == "cpu":
             from optirank.ranks.orders import order_for_fitting  # loads numba
 
+            note_compilation()
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.backend import orders_for  # a GPU is asked for
 
@@ -300,42 +287,35 @@ class RankLinearClassifier(RankClassifier, ABC):
     def _fit_orders(
         self,
         orders: Any,
-        y: NDArray,
+        codes: NDArray,
         weights: NDArray,
         n_reference: int,
         solve: BinarySolver,
         candidates: NDArray | None = None,
     ) -> Self:
         """Solve the problem of each class on sorted samples, keep the solutions."""
-        classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
         same = n_reference, float(self.l1), float(self.l2), self.ties, candidates
-        if not orders.on_device:
-            note_compilation()
+        problems = {}
+        for k in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
+            v = sample_weights(codes == k, weights, balanced)
+            y = (codes == k).astype(float)
+            problems[self.classes_[k]] = Problem(orders, y, v, *same)
         with one_blas_thread():
-            problems = {}
-            for k in [1] if len(classes) == 2 else range(len(classes)):
-                v = sample_weights(codes == k, weights, balanced)
-                problems[classes[k]] = Problem(
-                    orders, (codes == k).astype(float), v, *same
-                )
             if orders.on_device:
-                solutions = self._solve_on_device(list(problems.values()))
+                from optirank.solver.device.solve import solve_together
+
+                solutions = solve_together(
+                    list(problems.values()), **self._solver_options()
+                )
             else:
                 parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
                 solutions = parallel(
                     delayed(solve)(problem, label, self._progress(label))
                     for label, problem in problems.items()
                 )
-        self.classes_ = classes
         self._keep(solutions)
         return self
-
-    def _solve_on_device(self, problems: list[Problem]) -> list[Solution]:
-        """All problems side by side on a GPU."""
-        from optirank.solver.device.solve import solve_together
-
-        return solve_together(problems, **self._solver_options())
 
     def _solver_options(self) -> dict[str, Any]:
         """What the solver is told."""
@@ -371,12 +351,10 @@ class RankLinearClassifier(RankClassifier, ABC):
             logger.setLevel(logging.INFO)
 
         def log(entry: dict) -> None:
-            shown = {
-                name: f"{value:.6g}" if isinstance(value, float) else value
+            told = (
+                f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
                 for name, value in entry.items()
-            }
-            stage = shown.pop("stage", "lambda_p")
-            details = ", ".join(f"{name} {value}" for name, value in shown.items())
-            logger.info("%s: %s: %s", positive, stage, details)
+            )
+            logger.info("%s: %s", positive, ", ".join(told))
 
         return log

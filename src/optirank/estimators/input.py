@@ -1,6 +1,5 @@
-"""What estimators take: parameters, in scikit-learn's constraints and in words, and X.
-
-X is an array, a sparse matrix or a data frame, whose names are matched.
+"""What estimators take as X, an array, a sparse matrix or a data frame whose names are
+matched, and as weights of classes.
 """
 
 from __future__ import annotations
@@ -14,74 +13,16 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import (
     Interval,
-    InvalidParameterError,
     StrOptions,
-    make_constraint,
+    validate_parameter_constraints,
 )
 from sklearn.utils.validation import validate_data
 
 from optirank._util.names import some
 from optirank.solver.device.backend import is_device_array
 
-
-class InWords:
-    """What a parameter may be, as scikit-learn's constraints and in words."""
-
-    def __init__(self, words: str, *constraints: Any) -> None:
-        self._words = words
-        self._constraints = [make_constraint(constraint) for constraint in constraints]
-
-    def is_satisfied_by(self, value: Any) -> bool:
-        """Whether a constraint allows the value."""
-        return any(one.is_satisfied_by(value) for one in self._constraints)
-
-    def __str__(self) -> str:
-        return self._words
-
-
-class Several(InWords):
-    """A sequence of at least one value, each of which the constraints allow, if any."""
-
-    def is_satisfied_by(self, value: Any) -> bool:
-        """Whether this is such a sequence."""
-        if isinstance(value, str) or not hasattr(value, "__len__") or not len(value):
-            return False
-        one_is_satisfied = super().is_satisfied_by
-        return not self._constraints or all(one_is_satisfied(one) for one in value)
-
-
-def one_of(*names: str) -> InWords:
-    """One of some strings."""
-    return InWords(f"one of {', '.join(map(repr, names))}", StrOptions(set(names)))
-
-
-FROM_ZERO = Interval(Real, 0, None, closed="left")
-PENALTY = InWords("a finite number of at least 0", FROM_ZERO)
-CLASS_WEIGHT = InWords(
-    "'balanced', None or a dict of one weight per class",
-    StrOptions({"balanced"}),
-    None,
-    dict,
-)
-POSITIVE = InWords(
-    "a positive, finite number", Interval(Real, 0, None, closed="neither")
-)
-FROM_ONE = InWords(
-    "a finite number of at least 1", Interval(Real, 1, None, closed="left")
-)
-TOLERANCE = InWords(
-    "a number between 0 and 1, such as 1e-5", Interval(Real, 0, 1, closed="neither")
-)
-
-
-def check_parameter(name: str, value: object, constraints: list) -> None:
-    """Refuse a value that no constraint allows, naming value and remedy."""
-    allowed: list[Any] = [
-        one if isinstance(one, InWords) else make_constraint(one) for one in constraints
-    ]
-    if not any(one.is_satisfied_by(value) for one in allowed):
-        words = " or ".join(str(one) for one in allowed)
-        raise InvalidParameterError(f"{name}={value!r}: use {words}")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
 
 
 def weights_of_classes(given: dict, classes: NDArray) -> NDArray:
@@ -92,8 +33,8 @@ def weights_of_classes(given: dict, classes: NDArray) -> NDArray:
             f"class_weight names {unknown[0]!r}, which is not a class of y: the "
             f"classes are {some(labels, 20)}"
         )
-    for label, weight in given.items():
-        check_parameter(f"class_weight[{label!r}]", weight, [POSITIVE])
+    positive = {label: [POSITIVE] for label in given}
+    validate_parameter_constraints(positive, given, "class_weight")
     return np.array([float(given.get(label, 1.0)) for label in labels])
 
 

@@ -4,24 +4,27 @@ stable genes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from optirank.estimators._base import BinarySolver, RankLinearClassifier
-from optirank.estimators.input import FROM_ONE, InWords, check_parameter, one_of
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS, STARTS
 from optirank.solver.problem import Problem, Solution, resolve_n_reference
 
-_YES_OR_NO = InWords("True or False", "boolean")
 SOLVER_OPTIONS = {
-    "path_step": [FROM_ONE],
-    "integral": [_YES_OR_NO],
-    "polish": [_YES_OR_NO],
-    "refit": [_YES_OR_NO],
+    "path_step": [Interval(Real, 1, None, closed="left")],
+    "integral": ["boolean"],
+    "polish": ["boolean"],
+    "refit": ["boolean"],
 }
 
 
@@ -116,7 +119,8 @@ class OptirankClassifier(RankLinearClassifier):
 
     _parameter_constraints = {
         **RankLinearClassifier._parameter_constraints,
-        "side": [one_of("best", *STARTS)],
+        "side": [StrOptions({"best", *STARTS})],
+        "solver_options": [dict, None],
     }
 
     def __init__(
@@ -168,20 +172,28 @@ class OptirankClassifier(RankLinearClassifier):
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the samples, within their class when classes are balanced.
         """
-        X, y, _ = self._checked(X, y)
+        X, codes, weights = self._checked(X, y, sample_weight)
         candidates = candidate_mask(self, X.shape[1])
         size = resolve_n_reference(self.n_reference, X.shape[1], candidates)
-        weights = self._sample_weights(X, y, sample_weight)
         return self._fit_orders(
-            self._orders(X), y, weights, size, self._solve, candidates
+            self._orders(X), codes, weights, size, self._solve, candidates
         )
 
     def _validate_params(self) -> None:
         from optirank.solver.solve import ALGORITHMS  # loads numba
 
         super()._validate_params()
-        check_parameter("algorithm", self.algorithm, [one_of(*ALGORITHMS)])
-        check_solver_options(self.solver_options)
+        algorithm = {"algorithm": [StrOptions(set(ALGORITHMS))]}
+        given = {"algorithm": self.algorithm}
+        validate_parameter_constraints(algorithm, given, type(self).__name__)
+        options = self.solver_options or {}
+        for name in options:
+            if name not in SOLVER_OPTIONS:
+                raise ValueError(
+                    f"solver_options has {name!r}, which is not known: use some of "
+                    f"{', '.join(SOLVER_OPTIONS)}"
+                )
+        validate_parameter_constraints(SOLVER_OPTIONS, options, "solver_options")
         if self.algorithm == "alternating":
             return
         if self.device == "cuda":
@@ -263,49 +275,29 @@ class RankLogisticRegression(RankLinearClassifier):
         """Learn the weights; the arguments are those of
         :class:`~optirank.OptirankClassifier`.
         """
-        X, y, classes = self._checked(X, y)
-        weights = self._sample_weights(X, y, sample_weight)
-        all_genes = np.arange(X.shape[1])
-        references: dict[Any, Any] = dict.fromkeys(classes.tolist(), all_genes)
-        solve = solver_at(self, references)
-        return self._fit_orders(self._orders(X), y, weights, X.shape[1], solve)
+        X, codes, weights = self._checked(X, y, sample_weight)
+        solve = solver_at(self)
+        return self._fit_orders(self._orders(X), codes, weights, X.shape[1], solve)
 
 
 def solver_at(
-    estimator: RankLinearClassifier, references: dict[Any, NDArray]
+    estimator: RankLinearClassifier, references: dict[Any, NDArray] | None = None
 ) -> BinarySolver:
-    """What fits the weights of a class to convergence at its reference set
-    (positions).
+    """What fits the weights of a class to convergence at its reference set (positions),
+    by default all genes.
     """
 
     def solve(problem: Problem, positive: object, callback) -> Solution:
         from optirank.solver.convex import solve_at
 
         gamma = np.zeros(problem.n_genes)
-        gamma[references[positive]] = 1.0
+        gamma[slice(None) if references is None else references[positive]] = 1.0
         solution = solve_at(problem, gamma, **estimator._solver_options())
         if callback is not None:
             callback({"stage": "fitted", "objective": solution.objective})
         return solution
 
     return solve
-
-
-def check_solver_options(given: object) -> None:
-    """Refuse options of the solver that are not known or make no sense."""
-    if given is None:
-        return
-    known = ", ".join(SOLVER_OPTIONS)
-    if not isinstance(given, Mapping):
-        raise ValueError(
-            f"solver_options={given!r}: use None or a dict with some of {known}"
-        )
-    for name, value in given.items():
-        if name not in SOLVER_OPTIONS:
-            raise ValueError(
-                f"solver_options has {name!r}, which is not known: use some of {known}"
-            )
-        check_parameter(name, value, SOLVER_OPTIONS[name])
 
 
 def candidate_mask(estimator: Any, n_genes: int) -> NDArray | None:

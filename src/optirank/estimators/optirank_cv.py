@@ -13,21 +13,19 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import balanced_accuracy_score, check_scoring
+from sklearn.metrics import check_scoring
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.work import progress_bar
 from optirank.estimators._base import (
     PER_PROBLEM,
+    RankClassifier,
     RankLinearClassifier,
-    note_compilation,
 )
-from optirank.estimators.input import FROM_ZERO, PENALTY, Several, one_of
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
-from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.search import (
@@ -50,7 +48,6 @@ from optirank.tuning.selection import (
     transfer_scores,
 )
 
-_PENALTIES = Several(f"a sequence of at least one value, each {PENALTY}", FROM_ZERO)
 _PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
 
 
@@ -114,10 +111,10 @@ class OptirankClassifierCV(RankLinearClassifier):
 
     _parameter_constraints = {
         **RankLinearClassifier._parameter_constraints,
-        "n_references": [Several("a sequence of at least one value")],
-        "l1s": [_PENALTIES],
-        "l2s": [_PENALTIES],
-        "selection": [one_of(*RULES, TRANSFER)],
+        "n_references": ["array-like"],
+        "l1s": ["array-like"],
+        "l2s": ["array-like"],
+        "selection": [StrOptions({*RULES, TRANSFER})],
     }
 
     def __init__(
@@ -169,12 +166,13 @@ class OptirankClassifierCV(RankLinearClassifier):
         parts of a fold. The other arguments are those of :class:`OptirankClassifier`;
         scores are not weighted.
         """
-        X, y, self.classes_ = self._checked(X, y)
+        X, codes, weights = self._checked(X, y, sample_weight)
+        y = self.classes_[codes]
         candidates = candidate_mask(self, X.shape[1])
         for size in self.n_references:
             resolve_n_reference(size, X.shape[1], candidates)
-        weights = self._sample_weights(X, y, sample_weight)
-        scorer = check_scoring(self, self.scoring)
+        default = self.scoring == "balanced_accuracy"
+        scorer = _balanced_accuracy if default else check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
         platforms = _PLATFORMS if self.selection == TRANSFER else ()
         if platforms:  # copies of the samples follow below them
@@ -185,11 +183,9 @@ class OptirankClassifierCV(RankLinearClassifier):
             else:
                 X = np.concatenate(parts)
         orders: Any = self._orders(X)
-        if not orders.on_device:
-            note_compilation()
         units = units_of_folds(
             Samples(orders=orders),
-            np.searchsorted(self.classes_, y),
+            codes,
             self.folds_,
             n_classes=len(self.classes_),
             weights=weights,
@@ -201,11 +197,23 @@ class OptirankClassifierCV(RankLinearClassifier):
         }
         options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
         family = OptirankFamily(**grid, **options, candidates=candidates)
-        with progress_bar("grid", shown=None if self.verbose else False) as bar:
+        with progress_bar("grid", shown=self.verbose > 0) as bar:
             results = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self._choose(results, y, scorer, platforms, real=groups is not None)
-        self._refit(orders.take(np.arange(len(y))), y, weights, candidates)
+        self._refit(orders.take(np.arange(len(y))), codes, weights, candidates)
         return self
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        for name in ("n_references", "l1s", "l2s"):
+            if not len(getattr(self, name)):
+                raise ValueError(
+                    f"{name} is empty: use a sequence of at least one value"
+                )
+        for l1 in self.l1s:
+            OptirankClassifier(l1=l1)._validate_params()
+        for l2 in self.l2s:
+            OptirankClassifier(l2=l2)._validate_params()
 
     def _choose(
         self,
@@ -258,21 +266,21 @@ class OptirankClassifierCV(RankLinearClassifier):
         self.best_score_ = float(table[index, scored].mean())
 
     def _refit(
-        self, orders: Any, y: NDArray, weights: NDArray, candidates: NDArray | None
+        self, orders: Any, codes: NDArray, weights: NDArray, candidates: NDArray | None
     ) -> None:
         """Fit the chosen setting on all samples, and take over its attributes."""
         names = ("ties", "tol", "max_iter", "class_weight", "device", "n_jobs")
         same = {name: getattr(self, name) for name in ("reference_candidates", *names)}
         model: Any = OptirankClassifier(**self.best_params_, **same)
-        model.n_features_in_ = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
         size = resolve_n_reference(model.n_reference, orders.n_genes, candidates)
         # One fit per class is little beside the grid: it stays here, whatever the
         # search ran on
         n_jobs = get_active_backend(prefer="threads")[1]
         with parallel_config(backend="threading", n_jobs=n_jobs):
-            model._fit_orders(orders, y, weights, size, model._solve, candidates)
+            model._fit_orders(orders, codes, weights, size, model._solve, candidates)
         self.best_estimator_ = model
         for name in (*PER_PROBLEM, "genes_"):
             setattr(self, name, getattr(model, name))
@@ -320,7 +328,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         return shown.reset_index(drop=True)
 
 
-class FixedScores(ClassifierMixin, BaseEstimator):
+class FixedScores(RankClassifier):
     """A classifier whose decision scores are known already, to be given to
     any scorer.
     """
@@ -333,13 +341,12 @@ class FixedScores(ClassifierMixin, BaseEstimator):
         """The known scores."""
         return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
 
-    def predict(self, X: object) -> NDArray:
-        """The class of the highest score."""
-        return self.classes_[best_class(self.scores)]
 
-    def predict_proba(self, X: object) -> NDArray:
-        """Probabilities from the scores."""
-        return probabilities(self.decision_function(X))
+def _balanced_accuracy(model: FixedScores, X: object, truth: NDArray) -> float:
+    """The default score, without scikit-learn's checks, which would take most of the
+    time of a grid.
+    """
+    return balanced_accuracy(truth, model.predict(X))
 
 
 def score_table(
@@ -355,16 +362,10 @@ def score_table(
     the score is nan.
     """
     failure = None
-    # The checks of the default scorer would take most of the time of a grid
-    default = getattr(scorer, "_score_func", None) is balanced_accuracy_score
-    plain = default and not getattr(scorer, "_kwargs", None)
     table = np.empty((len(results[0].params), len(results)))
     for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
         for i in range(len(table)):
             model = FixedScores(classes, result.decision(i, view))
-            if plain:
-                table[i, k] = balanced_accuracy(truth, model.predict(None))
-                continue
             with warnings.catch_warnings():  # a validation part may lack a class
                 warnings.simplefilter("ignore", UserWarning)
                 try:

@@ -26,7 +26,6 @@ from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.input import (
     CLASS_WEIGHT,
     POSITIVE,
-    InWords,
     data_for_fitting,
     data_for_scoring,
     weights_of_classes,
@@ -44,13 +43,6 @@ from optirank.tuning.selection import N_FOLDS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-
-_SIZE = InWords(
-    "'auto' or a number of at least 2 genes",
-    StrOptions({"auto"}),
-    Interval(Integral, 2, None, closed="left"),
-)
 
 
 class PanelClassifier(RankClassifier):
@@ -119,9 +111,9 @@ class PanelClassifier(RankClassifier):
     ties = "average"
     _softmax = True
     _parameter_constraints = {
-        "n_genes": [_SIZE],
+        "n_genes": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "l2": [POSITIVE],
-        "class_weight": [CLASS_WEIGHT],
+        "class_weight": CLASS_WEIGHT,
     }
 
     def __init__(

@@ -152,9 +152,9 @@ def profiles_of(
     data: Any,
     layer: str | None = None,
     gene_column: str | None = None,
-    *,
     use_raw: bool = False,
     table: str | None = None,
+    *,
     annotations: Sequence[str] = (),
     known_genes: Sequence[str] = (),
 ) -> AnnData:
@@ -214,13 +214,20 @@ def profiles_of(
 
 
 def labelled_profiles(
-    data: Any, label: Any, batch: str | None, **reading: Any
+    data: Any,
+    label: Any,
+    batch: str | None,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    use_raw: bool = False,
+    table: str | None = None,
 ) -> tuple[list[AnnData], str | tuple[str, ...], str | None]:
     """Profiles of one or several objects, the columns of labels and that of sources.
 
     ``label`` names columns, or is the labels themselves: by the names of samples where
     a Series has them, else in their order.
     """
+    reading = (layer, gene_column, use_raw, table)
     several = isinstance(data, Sequence) and not isinstance(data, str)
     if several:
         columns = _label_columns(label, [*data])
@@ -228,12 +235,12 @@ def labelled_profiles(
             raise TypeError(
                 "label: of several data sets, name the column with their labels"
             )
-        parts = join([profiles_of(part, **reading) for part in data])
+        parts = join([profiles_of(part, *reading) for part in data])
         return parts, columns, batch or FILE_COLUMN
-    columns = _label_columns(label, [data], reading.get("table"))
+    columns = _label_columns(label, [data], table)
     named = [columns] if isinstance(columns, str) else [*(columns or ())]
-    reading["annotations"] = named if batch is None else [*named, batch]
-    profiles = profiles_of(data, **reading)
+    named += [] if batch is None else [batch]
+    profiles = profiles_of(data, *reading, annotations=named)
     if columns is not None:
         return [profiles], columns, batch
     values = np.asarray(label, dtype=object)

@@ -1,19 +1,17 @@
-"""The zip of a model file: a JSON document and arrays of known shape, read without
-trust.
+"""The zip of a model file: a JSON document and arrays, read without trust.
 
 A model file may come from someone else. Nothing in it can run: there is no pickle, and
 only plain values are built. Sizes are checked before memory is allocated: those of the
-file and its members, the number of values in the JSON text, and the type and shape of
-each array, which follow from the model's numbers of genes and classes.
+file and its members, the number of values in the JSON text, and of each array.
 
-What the document may hold is said once, by the type hints of dataclasses and typed
-dictionaries: a file from somebody else can give values of these types and no others.
+What a file may hold is said once, by the type hints of dataclasses, which check their
+values themselves. An array of one dimension is a list in the document. One of two is a
+member of the zip, and the document has its name.
 """
 
 from __future__ import annotations
 
 import io
-import itertools
 import json
 import math
 import types
@@ -21,28 +19,19 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import (
-    IO,
-    Any,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import IO, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
-
-T = TypeVar("T")
-_type_hints = cache(get_type_hints)
 
 _FILE_BYTES = 1 << 28  # a model of 20 classes and 1000 genes takes less than 1 MiB
 _JSON_BYTES = 1 << 24  # of its document: the names of half a million genes
 _JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memory
 _HEADER_BYTES = 1 << 12  # NumPy writes 128 for an array of plain numbers
+_MAX_ENTRIES = 1 << 24  # of an array: 128 MiB of weights
 _DOCUMENT = "model.json"
+# Of a list in JSON that is an array, by the kind of its type
+_ITEMS: dict[str, set[type]] = {"O": {str}, "i": {int}, "f": {int, float}}
 
 
 class ModelFileError(ValueError):
@@ -57,8 +46,13 @@ def refuse_if(wrong: bool | np.bool_, what: str) -> None:
         raise ModelFileError(what)
 
 
-def write_archive(document: object, arrays: Mapping[str, NDArray]) -> bytes:
-    """A compressed zip of a document and arrays; the same ones give the same bytes."""
+def write_archive(header: Mapping[str, object], value: object) -> bytes:
+    """A compressed zip of a dataclass; the same one gives the same bytes.
+
+    ``header`` has more entries of the document.
+    """
+    arrays: dict[str, NDArray] = {}
+    document = {**header, **to_plain(value, arrays)}
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
     if len(text) > _JSON_BYTES:
         raise ValueError(
@@ -82,11 +76,46 @@ def write_archive(document: object, arrays: Mapping[str, NDArray]) -> bytes:
     return content.getvalue()
 
 
-class Archive:
-    """An open model file, which gives out its document, and arrays in the shape
-    asked for.
+@cache
+def _stored_fields(kind: type) -> dict[str, Any]:
+    """The fields of a dataclass that a file holds, and their types."""
+    hints = get_type_hints(kind)
+    stored = [part.name for part in fields(kind) if part.metadata.get("stored", True)]
+    return {name: hints[name] for name in stored}
 
-    ``left`` are the arrays that nobody asked for yet.
+
+def to_plain(value: Any, arrays: dict[str, NDArray], *path: str) -> Any:
+    """A value as JSON can hold it: tuples are lists, NaN is null.
+
+    Fields of None are left out. Arrays of two dimensions are put among ``arrays``, by
+    their path.
+    """
+    if is_dataclass(value):
+        entries = {name: getattr(value, name) for name in _stored_fields(type(value))}
+        value = {name: item for name, item in entries.items() if item is not None}
+    if isinstance(value, Mapping):
+        return {
+            str(key): to_plain(item, arrays, *path, str(key))
+            for key, item in value.items()
+        }
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        name = "/".join(path)
+        arrays[name] = value
+        return name
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [to_plain(item, arrays) for item in value]
+    if isinstance(value, float) and value != value:
+        return None
+    return value
+
+
+class Archive:
+    """An open model file, which gives out its document and its arrays.
+
+    ``left`` are the arrays that nobody asked for yet, ``n_values`` is the number of
+    values in the document, and ``most_entries`` what an array may have.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -101,16 +130,18 @@ class Archive:
             raise ModelFileError("it is not a zip, or was cut off") from error
         names = self._zip.namelist()
         self.left = {name.removesuffix(".npy") for name in names if name != _DOCUMENT}
+        self.n_values = self.most_entries = 0
         refuse_if(
             _DOCUMENT not in names or len(self.left) + 1 != len(names),
             f"it lacks {_DOCUMENT}, or holds members of the same name",
         )
 
-    def document(self) -> dict[str, object]:
+    def document(self) -> dict[str, Any]:
         """The document, an object of plain values."""
         text = self._read(_DOCUMENT, _JSON_BYTES)
+        self.n_values = text.count(b",") + text.count(b"[") + text.count(b"{")
         refuse_if(
-            text.count(b",") + text.count(b"[") + text.count(b"{") > _JSON_VALUES,
+            self.n_values > _JSON_VALUES,
             f"{_DOCUMENT} has more than the {_JSON_VALUES} values allowed",
         )
         try:
@@ -120,14 +151,12 @@ class Archive:
         refuse_if(not isinstance(document, dict), f"{_DOCUMENT} is not an object")
         return document
 
-    def take(self, name: str, dtype: str, *shape: int) -> NDArray:
-        """The array of this name, which must have this dtype and shape, and
-        finite values.
-        """
+    def take(self, name: str, dtype: np.dtype) -> NDArray:
+        """The array of this name and dtype, once."""
         refuse_if(name not in self.left, f"it lacks the array {name!r}")
         self.left.discard(name)
-        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
-        content = io.BytesIO(self._read(f"{name}.npy", n_bytes + _HEADER_BYTES))
+        limit = min(self.most_entries, _MAX_ENTRIES) * dtype.itemsize + _HEADER_BYTES
+        content = io.BytesIO(self._read(f"{name}.npy", limit))
         try:
             np.lib.format.read_magic(content)
             header = np.lib.format.read_array_header_1_0(content, _HEADER_BYTES)
@@ -135,127 +164,114 @@ class Archive:
             raise ModelFileError(
                 f"array {name!r} has a damaged header ({error})"
             ) from error
-        if header != (shape, False, np.dtype(dtype)):
-            stored_shape, _, kind = header
-            raise ModelFileError(
-                f"array {name!r} is of {kind} and shape {stored_shape}, expected "
-                f"{dtype} and {shape}"
-            )
+        shape, by_columns, kind = header
+        refuse_if(kind != dtype, f"array {name!r} is of {kind}, expected {dtype}")
+        refuse_if(by_columns, f"array {name!r} is stored by columns, not by rows")
         values = content.read()
         refuse_if(
-            len(values) != n_bytes, f"array {name!r} is not as long as its shape says"
+            len(values) != math.prod(shape) * dtype.itemsize,
+            f"array {name!r} is not as long as its shape {shape} says",
         )
-        array = np.frombuffer(values, dtype).reshape(shape).copy()
-        refuse_if(
-            array.dtype.kind == "f" and not np.isfinite(array).all(),
-            f"array {name!r} has NaN or infinite values",
-        )
-        return array
+        return np.frombuffer(values, dtype).reshape(shape).copy()
 
     def _read(self, name: str, limit: int) -> bytes:
         """A member's bytes, ``limit`` at most."""
-        refuse_if(name not in self._zip.namelist(), f"it lacks {name}")
         info = self._zip.getinfo(name)
         refuse_if(
             info.file_size > limit,
             f"{name} has {info.file_size} bytes, more than {limit}",
         )
+        refuse_if(
+            info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+            f"{name} is compressed in a way whose size cannot be bounded",
+        )
         try:
             with self._zip.open(info) as member:
-                content = member.read(limit + 1)
+                return member.read(limit)
         except Exception as error:  # zipfile has a dozen ways to say it
             raise ModelFileError(f"{name} is damaged ({error})") from error
-        refuse_if(
-            len(content) != info.file_size, f"{name} is not as long as the file says"
-        )
-        return content
 
 
-def to_plain(value: object) -> object:
-    """A value as JSON can hold it: tuples and arrays are lists, NaN is null."""
-    if is_dataclass(value):
-        return {
-            part.name: to_plain(getattr(value, part.name)) for part in fields(value)
-        }
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        return [to_plain(item) for item in value]
-    if isinstance(value, float) and value != value:
-        return None
-    return value
-
-
-def from_plain(kind: type[T], value: object, where: str) -> T:
+def from_plain(kind: Any, value: Any, archive: Archive, where: str) -> Any:
     """A value of a type from what :func:`to_plain` gave; ValueError for anything else.
 
     ``where`` names the value in the message.
     """
-    wanted: Any = kind
+    if isinstance(value, np.ndarray):  # made beforehand: JSON has none
+        return value
     arguments = get_args(kind)
     if get_origin(kind) in (Union, types.UnionType):
         others = [choice for choice in arguments if choice is not type(None)]
-        wanted = type(value) if type(value) in arguments else others[0]
-        arguments = get_args(wanted)
-    make = wanted
-    origin = get_origin(wanted)
-    if is_dataclass(wanted) or is_typeddict(wanted):
-        hints = _type_hints(wanted)
-        entries = _checked_entries(wanted, value, where)
-        typed = [(name, hints[name], item) for name, item in entries.items()]
-    elif origin is dict and isinstance(value, dict):
-        typed = [(key, arguments[1], item) for key, item in value.items()]
-    elif origin is tuple and isinstance(value, list) and arguments[-1] is ...:
-        typed = [(place, arguments[0], item) for place, item in enumerate(value)]
-    elif origin is tuple and isinstance(value, list) and len(value) == len(arguments):
-        typed = list(zip(itertools.count(), arguments, value, strict=False))
-    else:
-        return _single(wanted, value, where)
-    items = {}
-    for key, kind_of_item, item in typed:
-        items[key] = from_plain(kind_of_item, item, f"{where}: {key}")
-    if origin is not None:
-        return make(items.values() if origin is tuple else items)
-    try:
-        return make(**items)
-    except TypeError as error:
-        raise ValueError(f"{where} lacks an entry: {error}") from error
+        kind = type(value) if type(value) in arguments else others[0]
+        arguments = get_args(kind)
+    origin = get_origin(kind)
+    if is_dataclass(kind):
+        return _dataclass(kind, value, archive, where)
+    if origin in (dict, Mapping) and isinstance(value, dict):
+        items = {}
+        for key, item in value.items():
+            made = from_plain(arguments[1], item, archive, f"{where}: {key}")
+            items[arguments[0](key)] = made  # a number or a text
+        return items
+    if origin is tuple and isinstance(value, list):
+        kinds = arguments
+        if arguments[-1] is ...:
+            kinds = arguments[:1] * len(value)
+        if len(kinds) == len(value):
+            return tuple(
+                from_plain(kinds[place], item, archive, f"{where}: {place}")
+                for place, item in enumerate(value)
+            )
+    if origin in (None, tuple, dict, Mapping) or not isinstance(value, str | list):
+        return _scalar(kind, value, where)
+    return _array(arguments, value, archive, where)
 
 
-def _checked_entries(kind: Any, value: object, where: str) -> dict[str, object]:
-    """The entries of a dataclass or typed dictionary, none of another name."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{where} is not a dictionary")
-    strange = sorted(set(value) - set(_type_hints(kind)))
-    if strange:
-        raise ValueError(f"{where} has {strange[0]!r}, which does not belong there")
-    needed = getattr(kind, "__required_keys__", frozenset())  # of a dataclass none
-    lacking = sorted(needed - set(value))
-    if lacking:
-        raise ValueError(f"{where} lacks an entry: {lacking[0]}")
-    return value
-
-
-def _single(kind: Any, value: Any, where: str) -> Any:
-    """A number, a text, None, or an array of numbers."""
+def _scalar(kind: Any, value: Any, where: str) -> Any:
+    """A number, a text or None."""
     if kind is float and value is None:
         return float("nan")
     if kind is float and type(value) in (int, float):
         return float(value)
     if kind in (str, int, bool, type(None)) and type(value) is kind:
         return value
-    is_array = _is_array_type(kind) and isinstance(value, list)
-    if is_array and all(type(item) in (int, float) for item in value):
-        return np.array(value, dtype=float)
-    expected = kind.__name__ if get_origin(kind) is None else "a list of the right type"
+    expected = kind.__name__ if get_origin(kind) is None else "of the right type"
     raise ValueError(f"{where} is of type {type(value).__name__}, not {expected}")
 
 
-def _is_array_type(kind: Any) -> bool:
-    """Whether a type is an array of NumPy, also where its NDArray is an alias of Python
-    3.12 and newer, as from NumPy 2.5 on.
+def _array(
+    arguments: tuple[Any, ...], value: str | list, archive: Archive, where: str
+) -> NDArray:
+    """An array of finite numbers or of texts: a list, or the member that is named.
+
+    ``arguments`` are those of the type hint, whose form NumPy 2.5 changed.
     """
-    origin = get_origin(kind)
-    return np.ndarray in (origin, get_origin(getattr(origin, "__value__", None)))
+    of_dtype = get_args(arguments[-1]) or arguments
+    dtype = np.dtype(of_dtype[0])
+    if isinstance(value, str):
+        refuse_if(dtype.kind != "f", f"{where} is a text, not a list")
+        array = archive.take(value, dtype)
+    else:
+        wrong = [item for item in value if type(item) not in _ITEMS[dtype.kind]]
+        refuse_if(bool(wrong), f"{where} has {wrong[:1]}, of the wrong type")
+        array = np.array(value, dtype)
+    refuse_if(
+        dtype.kind == "f" and not np.isfinite(array).all(),
+        f"{where} has NaN or infinite values",
+    )
+    return array
+
+
+def _dataclass(kind: Any, value: Any, archive: Archive, where: str) -> Any:
+    """A dataclass from its entries, none of another name."""
+    refuse_if(not isinstance(value, dict), f"{where} is not a dictionary")
+    hints = _stored_fields(kind)
+    entries = {}
+    for name, item in value.items():
+        if name not in hints:
+            raise ValueError(f"{where} has {name!r}, which does not belong there")
+        entries[name] = from_plain(hints[name], item, archive, f"{where}: {name}")
+    try:
+        return kind(**entries)
+    except TypeError as error:
+        raise ValueError(f"{where} lacks an entry: {error}") from error

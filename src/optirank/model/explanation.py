@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.scoring import weighted_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ def explain(
             )
             table = pd.concat([intercept, table], ignore_index=True)
         table["speaks_for"] = [
-            _words(amount, label, first_of_two) for amount in table["contribution"]
+            speaks_for(amount, label, first_of_two) for amount in table["contribution"]
         ]
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
@@ -178,8 +178,16 @@ def deciding_pairs(
     if not model.votes:
         raise TypeError("only the genes of a panel model vote in pairs")
     predictor, values = _bound_sample(model, sample, genes)
+    classes = [str(name) for name in predictor.model.classes]
+    if str(label) not in classes:
+        raise ValueError(
+            f"the model has no class {label!r}: its classes are {', '.join(classes)}"
+        )
+    coef = predictor.panel.coef[:, predictor.match.present]
+    if len(coef) == 1:  # the first of two classes has the weights of the second, turned
+        coef = np.vstack([-coef, coef])
+    weights = coef[classes.index(str(label))]
     names = predictor.panel.genes[predictor.match.present]
-    weights = _weights_of(predictor, label)[predictor.match.present]
     first, second = np.triu_indices(len(names), 1)
     sign = np.sign(values[first] - values[second])
     votes = (weights[first] - weights[second]) * sign / (2 * len(names))
@@ -194,23 +202,9 @@ def deciding_pairs(
             "value_higher": values[higher],
             "value_lower": values[lower],
             "vote": votes[order],
-            "speaks_for": [_words(vote, label, None) for vote in votes[order]],
+            "speaks_for": [speaks_for(vote, label, None) for vote in votes[order]],
         }
     )
-
-
-def _weights_of(predictor: Predictor, label: Any) -> NDArray[np.float64]:
-    """Weights of a class; the first of two has those of the second, turned."""
-    classes = [str(name) for name in predictor.model.classes]
-    if str(label) not in classes:
-        raise ValueError(
-            f"the model has no class {label!r}: its classes are {', '.join(classes)}"
-        )
-    place = classes.index(str(label))
-    coef = predictor.panel.coef
-    if len(coef) == 1:
-        return coef[0] if place == 1 else -coef[0]
-    return coef[place]
 
 
 def _bound_sample(
@@ -258,8 +252,8 @@ def _contributing_ranks(
     return ranks, base
 
 
-def _words(amount: float, label: Any, first_of_two: Any) -> str:
-    """For which class an amount speaks."""
+def speaks_for(amount: float, label: Any, first_of_two: Any) -> str:
+    """For or against which class an amount speaks."""
     if amount == 0:
         return ""
     if amount > 0:

@@ -1,7 +1,7 @@
 """The model file: a zip of ``model.json`` and arrays, from which nothing can run.
 
-`Document`, `PanelEntry` and `ARRAYS` say all that a file holds. Weights are stored for
-the genes of the panels alone.
+The file holds the fields of `Model`, without its digest, and those of the dataclasses
+in it; they check themselves that they fit each other.
 
 The name of a model is that of a file ``NAME.optirank`` without its ending, shipped with
 optirank or in the folder ``OPTIRANK_MODELS``. Nothing is downloaded.
@@ -17,7 +17,7 @@ import os
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,72 +30,19 @@ from optirank.model.archive import (
     ModelFileError,
     from_plain,
     refuse_if,
-    to_plain,
     write_archive,
 )
-from optirank.model.card import Card
-from optirank.model.confidence import Calibration, ErrorControl
-from optirank.model.likeness import N_LEVELS, FurtherGenes, Likeness
-from optirank.model.model import Model, References, SizedPanel
-from optirank.model.tree import Terms, Tree
-from optirank.ranks.relative import TIES
+from optirank.model.likeness import N_LEVELS
+from optirank.model.model import Model
 
 logger = logging.getLogger(__name__)
 VARIABLE = "OPTIRANK_MODELS"
 SUFFIX = ".optirank"
 SHIPPED = Path(str(files("optirank") / "models"))
-SCHEMA = 1
 _FORMAT = "optirank-model"
-_MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
+SCHEMA = 1
+_LABELS = tuple[str | bool | int | float, ...]
 _LABEL_CHARACTERS = 1 << 22  # of all labels, padded to the longest: 16 MiB
-
-
-class PanelEntry(TypedDict):
-    """What ``model.json`` says of the panel of one size."""
-
-    calibration: Calibration | None
-    error_control: ErrorControl | None
-    likeness_samples: int | None  # held-out samples; None without profiles and levels
-    missing: tuple[tuple[float, float], ...]
-    ties: str | None  # of reference sets; None for votes among the panel's genes
-
-
-class _Optional(TypedDict, total=False):
-    """What ``model.json`` holds of some models."""
-
-    further: tuple[str, ...]  # names of genes outside the panel: see `FurtherGenes`
-    tree: Tree  # of models with coarser labels
-    terms: Terms  # of models whose labels have Cell Ontology terms
-
-
-class Document(_Optional):
-    """What ``model.json`` holds."""
-
-    format: str
-    schema: int
-    optirank: str  # the version that wrote it
-    classes: tuple[str | bool | int | float, ...]
-    label_type: str  # NumPy's, of the classes
-    n_features: int
-    n_genes: int
-    n_rows: int  # of weights
-    genes: tuple[str, ...]  # of all panels
-    panels: dict[str, PanelEntry]  # by size
-    card: Card
-
-
-# Arrays of the panel of k genes are named NAME_k; the first two are there once
-ARRAYS = {
-    "further": "float16",  # (classes, further genes): see `FurtherGenes`
-    "columns": "int32",  # (genes,) in the training data
-    "genes": "int32",  # (k,), positions among the genes
-    "coef": "float64",  # (rows, k)
-    "profiles": "float32",  # (classes, k): see `Likeness`
-    "levels": "float32",  # (classes, 101)
-    "reference": "float64",  # (rows, k): see `References`
-    "intercept": "float64",  # (rows,)
-    "mean_ranks": "float64",  # (rows, k), where training stored them
-}
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -120,36 +67,18 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
         For anything that has no weights on ranks, such as SingleCellNetClassifier.
     """
     path = Path(path)
-    model = _within(model)
-    to_save = model if isinstance(model, Model) else _of_estimator(model)
+    model = _model_of(model)
     if path.exists() and not overwrite:
         raise FileExistsError(
             f"{path} exists: name another file, or replace it (overwrite=True)"
         )
-    write_bytes(path, to_bytes(to_save))
+    write_bytes(path, to_bytes(model))
 
 
-def _of_estimator(estimator: Any) -> Model:
-    """The model of an estimator, or a TypeError that says what can be saved."""
-    if hasattr(estimator, "steps") or hasattr(estimator, "named_steps"):
-        raise TypeError(
-            "a Pipeline cannot be saved: save its last step, for instance "
-            "optirank.save(pipeline[-1], path); a model file holds no other "
-            "transformers"
-        )
-    best = getattr(estimator, "best_estimator_", None)
-    if best is not None and hasattr(best, "named_steps"):
-        raise TypeError(
-            "a search over a Pipeline cannot be saved: save the last step of its best "
-            "pipeline, optirank.save(search.best_estimator_[-1], path)"
-        )
-    try:
-        return Model.from_estimator(estimator)
-    except TypeError as error:
-        raise TypeError(
-            f"{error}. A model file holds no pickles, which could run code: fit it "
-            "again from the data, or train a PanelClassifier"
-        ) from error
+def _model_of(thing: Any) -> Model:
+    """A model, that of a result such as a training's, or that of an estimator."""
+    found = getattr(thing, "model", thing)
+    return found if isinstance(found, Model) else Model.from_estimator(thing)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -189,14 +118,7 @@ def as_model(model: Any) -> Model:
     """A model; that of a result, in a file, of a name or of a fitted estimator."""
     if isinstance(model, str | os.PathLike):
         return load(model)
-    model = _within(model)
-    return model if isinstance(model, Model) else Model.from_estimator(model)
-
-
-def _within(thing: Any) -> Any:
-    """The model of a result, such as that of a training; all else as it is."""
-    found = getattr(thing, "model", None)
-    return found if isinstance(found, Model) else thing
+    return _model_of(model)
 
 
 def model_digest(model: Model) -> str:
@@ -208,159 +130,55 @@ def model_digest(model: Model) -> str:
 
 def to_bytes(model: Model) -> bytes:
     """The content of a model's file; ValueError for one that could not be opened."""
-    document, arrays = _describe(model)
+    kind = model.classes.dtype
+    header = {
+        "format": _FORMAT,
+        "schema": SCHEMA,
+        "optirank": optirank.__version__,
+        "label_type": "str" if kind.kind == "U" else kind.name,
+    }
+    stored = replace(model, panels=dict(sorted(model.panels.items())))
     try:
-        content = write_archive(to_plain(document), arrays)
+        content = write_archive(header, stored)
         _read(Archive(io.BytesIO(content)))
     except Exception as error:  # as for a damaged file
         raise ValueError(f"this model cannot be saved: {error}") from error
     return content
 
 
-def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
-    """The document and the arrays of a model."""
-    genes = model.path_genes
-    place = {gene: position for position, gene in enumerate(genes)}
-    columns = np.zeros(len(genes), ARRAYS["columns"])
-    arrays: dict[str, NDArray] = {"columns": columns}
-    panels: dict[str, PanelEntry] = {}
-    for size in sorted(model.panels):
-        panel = model.panels[size]
-        positions = np.array([place[gene] for gene in panel.genes])
-        columns[positions] = panel.columns
-        likeness, references = panel.likeness, panel.references
-        of_panel = {
-            "genes": positions,
-            "coef": panel.coef,
-            "profiles": likeness and likeness.profiles,
-            "levels": likeness and likeness.levels,
-            "reference": references and references.weights,
-            "intercept": references and references.intercept,
-            "mean_ranks": references and references.mean_ranks,
-        }
-        for name, array in of_panel.items():
-            if array is not None:
-                arrays[f"{name}_{size}"] = array.astype(ARRAYS[name])
-        panels[str(size)] = PanelEntry(
-            calibration=panel.calibration,
-            error_control=panel.error_control,
-            likeness_samples=likeness and likeness.n_samples,
-            missing=panel.missing,
-            ties=references and references.ties,
-        )
-    document = Document(
-        format=_FORMAT,
-        schema=SCHEMA,
-        optirank=optirank.__version__,
-        classes=tuple(model.classes.tolist()),
-        label_type="str"
-        if model.classes.dtype.kind == "U"
-        else model.classes.dtype.name,
-        n_features=int(model.n_features),
-        n_genes=int(model.n_genes),
-        n_rows=len(model.panel.coef),
-        genes=genes,
-        panels=panels,
-        card=model.card,
-    )
-    if model.further is not None:
-        document["further"] = tuple(model.further.genes.tolist())
-        arrays["further"] = model.further.means.astype(ARRAYS["further"])
-    if model.tree is not None:
-        document["tree"] = model.tree
-    if model.terms is not None:
-        document["terms"] = model.terms
-    return document, arrays
-
-
 def _read(archive: Archive) -> Model:
     """The model in an archive."""
-    stored = archive.document()
-    schema = stored.get("schema")
+    document = archive.document()
+    schema = document.pop("schema", None)
     refuse_if(
-        stored.get("format") != _FORMAT or type(schema) is not int,
+        document.pop("format", None) != _FORMAT or type(schema) is not int,
         "model.json does not say that it is an optirank model",
     )
+    version = document.pop("optirank", None)
     refuse_if(
         schema != SCHEMA,
-        f"it has schema version {schema}, written by optirank "
-        f"{stored.get('optirank')!r}; this is optirank {optirank.__version__}, "
-        f"which reads version {SCHEMA}: update optirank, or train the model again",
+        f"it has schema version {schema}, written by optirank {version!r}; this is "
+        f"optirank {optirank.__version__}, which reads version {SCHEMA}: update "
+        "optirank, or train the model again",
     )
-    document = from_plain(Document, stored, "model.json")
-    classes = _read_classes(document)
-    genes = np.array(document["genes"], dtype=object)
+    labels = from_plain(_LABELS, document.get("classes"), archive, "classes")
+    document["classes"] = _label_array(labels, document.pop("label_type", None))
+    # An array has a row per class, and the document has the name of each column
+    archive.most_entries = len(labels) * max(N_LEVELS, archive.n_values)
+    model = from_plain(Model, document, archive, "model.json")
     refuse_if(
-        not len(genes) or len(set(document["genes"])) < len(genes),
-        "it has no genes, or a gene name more than once",
+        bool(archive.left),
+        f"it holds {min(archive.left, default='')!r}, which does not belong there",
     )
-    columns = archive.take("columns", ARRAYS["columns"], len(genes)).astype(np.intp)
-    refuse_if(
-        columns.min() < 0 or columns.max() >= document["n_features"],
-        "a gene's column is not one of the training data",
-    )
-    refuse_if(
-        len(np.unique(columns)) < len(genes),
-        "two genes have the same column of the training data",
-    )
-    panels = {}
-    for text, entry in document["panels"].items():
-        size = int(text) if text.isdecimal() else 0
-        n_entries = document["n_rows"] * size
-        refuse_if(
-            not 1 <= size <= len(genes) or n_entries > _MAX_ENTRIES,
-            f"a panel of size {text!r} does not fit {len(genes)} genes",
-        )
-        panels[size] = _read_panel(
-            entry, archive, size, document["n_rows"], len(classes), genes, columns
-        )
-    refuse_if(
-        document["n_genes"] not in panels,
-        f"it has no panel of {document['n_genes']} genes, the model's own",
-    )
-    further = _read_further(document, archive, len(classes))
-    if archive.left:
-        raise ModelFileError(
-            f"it holds {min(archive.left)!r}, which does not belong there"
-        )
-    return Model(
-        classes=classes,
-        n_genes=document["n_genes"],
-        panels=panels,
-        n_features=document["n_features"],
-        card=document["card"],
-        further=further,
-        tree=document.get("tree"),
-        terms=document.get("terms"),
-    )
+    return model
 
 
-def _read_further(
-    document: Document, archive: Archive, n_classes: int
-) -> FurtherGenes | None:
-    """The genes outside the panel, where the model knows some."""
-    names = document.get("further")
-    if names is None:
-        return None
+def _label_array(labels: tuple, type_name: Any) -> NDArray:
+    """Labels as an array of the type that a file names."""
+    dtype = np.dtype(type_name)
     refuse_if(
-        len(set(names)) < max(1, len(names)),
-        "it has no further genes, or a name more than once",
-    )
-    refuse_if(
-        n_classes * len(names) > _MAX_ENTRIES,
-        f"{len(names)} further genes are too many",
-    )
-    means = archive.take("further", ARRAYS["further"], n_classes, len(names))
-    return FurtherGenes(np.array(names, dtype=object), means)
-
-
-def _read_classes(document: Document) -> NDArray:
-    """The labels: two or more, different, as many as there are rows of weights."""
-    labels = document["classes"]
-    dtype = np.dtype(document["label_type"])
-    refuse_if(
-        dtype.kind not in "UObiuf" or dtype.name != document["label_type"],
-        f"the classes are of unknown type {document['label_type']!r}",
+        dtype.kind not in "UObiuf" or dtype.name != type_name,
+        f"the classes are of unknown type {type_name!r}",
     )
     longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
     refuse_if(
@@ -376,74 +194,7 @@ def _read_classes(document: Document) -> NDArray:
         classes.tolist() != list(labels),
         f"the classes are not all of type {dtype.name!r}",
     )
-    refuse_if(
-        len(set(labels)) < max(2, len(labels)),
-        "the classes are not two or more distinct labels",
-    )
-    n_rows = document["n_rows"]
-    refuse_if(
-        n_rows not in ((1, 2) if len(classes) == 2 else (len(classes),)),
-        f"{n_rows} rows of weights do not fit {len(classes)} classes",
-    )
     return classes
-
-
-def _read_panel(
-    entry: PanelEntry,
-    archive: Archive,
-    size: int,
-    n_rows: int,
-    n_classes: int,
-    genes: NDArray[np.object_],
-    columns: NDArray[np.intp],
-) -> SizedPanel:
-    """The panel of one size, with its arrays."""
-
-    def take(name: str, *shape: int) -> NDArray:
-        return archive.take(f"{name}_{size}", ARRAYS[name], *shape)
-
-    positions = take("genes", size).astype(np.intp)
-    refuse_if(
-        positions.min() < 0 or positions.max() >= len(genes),
-        "a panel has a gene that is not in the list of genes",
-    )
-    refuse_if(len(np.unique(positions)) < size, "a panel has the same gene twice")
-    shares = [share for share, _ in entry["missing"]]
-    refuse_if(
-        shares != sorted(set(shares)),
-        "the accuracies with missing genes are no rising table",
-    )
-    likeness = None
-    if entry["likeness_samples"] is not None:
-        profiles = take("profiles", n_classes, size)
-        levels = take("levels", n_classes, N_LEVELS)
-        likeness = Likeness(profiles, levels, entry["likeness_samples"])
-    references = None
-    if entry["ties"] is not None:
-        refuse_if(
-            entry["ties"] not in TIES,
-            f"ties={entry['ties']!r} is not a way to rank ties",
-        )
-        weights = take("reference", n_rows, size)
-        refuse_if(
-            weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all(),
-            "reference weights lie outside [0, 1], or are all zero in a row",
-        )
-        means = None
-        if f"mean_ranks_{size}" in archive.left:
-            means = take("mean_ranks", n_rows, size)
-        intercept = take("intercept", n_rows)
-        references = References(weights, intercept, means, entry["ties"])
-    return SizedPanel(
-        genes=genes[positions],
-        columns=columns[positions],
-        coef=take("coef", n_rows, size),
-        references=references,
-        calibration=entry["calibration"],
-        error_control=entry["error_control"],
-        likeness=likeness,
-        missing=entry["missing"],
-    )
 
 
 def known_models() -> dict[str, Path]:

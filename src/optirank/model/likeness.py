@@ -45,6 +45,12 @@ INVERTED = (
     "or the negative values"
 )
 CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
+MANY_ZEROS = 0.1  # share of zeros from which data are those of single cells
+MORE_ZEROS = 0.35  # a third of the panel more is tied: a guess, not measured
+SCALED = (
+    "ranks within a sample change when genes are scaled or centred: if they were, give "
+    "counts or their logarithm (layer=)"
+)
 
 
 @dataclass(frozen=True)
@@ -212,6 +218,8 @@ class FurtherGenes:
                 f"mean ranks of shape {self.means.shape} do not fit the "
                 f"{len(self.genes)} further genes"
             )
+        if len(set(self.genes.tolist())) < len(self.genes):
+            raise ValueError("the further genes have a name more than once")
         if not self.means.size or not (np.abs(self.means) <= 0.5).all():
             raise ValueError("the mean ranks of further genes are not all within 1/2")
 
@@ -234,14 +242,6 @@ class FurtherGenes:
         return columns[there], self.means[:, there].astype(np.float64)
 
 
-MANY_ZEROS = 0.1  # share of zeros from which data are those of single cells
-MORE_ZEROS = 0.35  # a third of the panel more is tied: a guess, not measured
-SCALED = (
-    "ranks within a sample change when genes are scaled or centred: if they were, give "
-    "counts or their logarithm (layer=)"
-)
-
-
 @dataclass(frozen=True)
 class ValueShares:
     """The scale of values, and the shares of them that are zero or negative."""
@@ -254,42 +254,33 @@ class ValueShares:
         return f"{self.scale}, {self.zeros:.0%} zeros"
 
 
-@dataclass
 class ValueCounter:
     """Zeros, negative values and the scale of data, accumulated block by block."""
 
-    n_values: int = 0
-    n_zero: int = 0
-    n_negative: int = 0
-    scale: str | None = None
+    def __init__(self) -> None:
+        self._counts = np.zeros(3, dtype=np.int64)  # of all values, zeros and negative
+        self._scale: str | None = None
 
     def add(self, block: Any, rows: slice | None = None) -> None:
         """Count the values of a block, dense or sparse."""
         values = block.data if hasattr(block, "indptr") else np.asarray(block)
         n_values = int(np.prod(block.shape))
-        self.n_values += n_values
-        self.n_zero += n_values - int(np.count_nonzero(values))
-        self.n_negative += int(np.count_nonzero(values < 0))
-        if self.scale is None and values.size:
+        n_zero = n_values - np.count_nonzero(values)
+        self._counts += np.array([n_values, n_zero, np.count_nonzero(values < 0)])
+        if self._scale is None and values.size:
             from optirank._util.matrices import value_scale  # scipy loads
 
-            self.scale = value_scale(block)
+            self._scale = value_scale(block)
 
     def merge(self, other: ValueCounter) -> None:
         """Count the values of another one."""
-        self.n_values += other.n_values
-        self.n_zero += other.n_zero
-        self.n_negative += other.n_negative
-        self.scale = self.scale or other.scale
+        self._counts += other._counts
+        self._scale = self._scale or other._scale
 
     def result(self) -> ValueShares:
         """The shares of all values that were added."""
-        n_values = max(1, self.n_values)
-        return ValueShares(
-            scale=self.scale,
-            zeros=round(self.n_zero / n_values, 6),
-            negative=round(self.n_negative / n_values, 6),
-        )
+        zeros, negative = (self._counts[1:] / max(1, self._counts[0])).tolist()
+        return ValueShares(self._scale, round(zeros, 6), round(negative, 6))
 
 
 def value_notes(query: ValueShares, trained: ValueShares) -> list[str]:

@@ -29,8 +29,12 @@ from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.likeness import FurtherGenes, Likeness
 from optirank.model.predictor import Predictor, bind
 from optirank.model.tree import Terms, Tree
-from optirank.ranks.relative import check_ties
-from optirank.ranks.scoring import best_class, class_positions, probabilities
+from optirank.ranks.scoring import (
+    best_class,
+    check_ties,
+    class_positions,
+    probabilities,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,14 +45,31 @@ _LINEAR = (
 )
 
 
+def _check_shape(what: str, array: NDArray, shape: tuple[int, ...]) -> None:
+    """Refuse an array that does not fit others."""
+    if array.shape != shape:
+        raise ValueError(f"{what} of shape {array.shape} do not fit: expected {shape}")
+
+
 @dataclass(frozen=True, eq=False)
 class References:
     """Reference sets of the rows of a linear model, and what goes with them."""
 
     weights: NDArray[np.float64]  # (rows, genes): gamma
     intercept: NDArray[np.float64]  # (rows,)
-    mean_ranks: NDArray[np.float64] | None  # (rows, genes): of training
     ties: str
+    mean_ranks: NDArray[np.float64] | None = None  # (rows, genes): of training
+
+    def __post_init__(self) -> None:
+        weights = self.weights
+        if weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all():
+            raise ValueError(
+                "reference weights lie outside [0, 1], or are all zero in a row"
+            )
+        _check_shape("intercepts", self.intercept, weights.shape[:1])
+        if self.mean_ranks is not None:
+            _check_shape("mean ranks", self.mean_ranks, weights.shape)
+        check_ties(self.ties)
 
     def stand_ins(self, present: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Ranks (rows, genes) that stand in for genes that are missing."""
@@ -82,6 +103,18 @@ class SizedPanel:
     error_control: ErrorControl | None = None
     likeness: Likeness | None = None
     missing: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        n_genes = len(self.genes)
+        if not n_genes or len(set(self.genes.tolist())) < n_genes:
+            raise ValueError("a panel has no genes, or a gene more than once")
+        _check_shape("columns", self.columns, (n_genes,))
+        _check_shape("weights", self.coef, (len(self.coef), n_genes))
+        if self.references is not None:
+            _check_shape("reference sets", self.references.weights, self.coef.shape)
+        shares = [share for share, _ in self.missing]
+        if shares != sorted(set(shares)):
+            raise ValueError("the accuracies with missing genes are no rising table")
 
     def probabilities(
         self, scores: NDArray, *, calibrated: bool = True
@@ -177,7 +210,7 @@ class Model:
     n_features: int
     card: Card = field(default_factory=Card)
     further: FurtherGenes | None = None
-    digest: str = ""
+    digest: str = field(default="", metadata={"stored": False})
     tree: Tree | None = None
     terms: Terms | None = None
 
@@ -188,14 +221,45 @@ class Model:
     export = export_table
 
     def __post_init__(self) -> None:
+        n_classes = len(self.classes)
+        if len(set(self.classes.tolist())) < max(2, n_classes):
+            raise ValueError("the classes are not two or more distinct labels")
         if self.tree is not None:
-            self.tree.check_classes(self.classes)
+            apart = set(self.tree.leaves) ^ {str(label) for label in self.classes}
+            if apart:
+                raise ValueError(
+                    f"the leaves of the tree are not the classes: {some(apart)} are "
+                    "on one side alone"
+                )
         if self.n_genes not in self.panels:
             raise ValueError(f"the model has no panel of {self.n_genes} genes")
-        if self.further is not None and len(self.further.means) != len(self.classes):
+        for size, panel in self.panels.items():
+            n_rows = len(panel.coef)
+            if len(panel.genes) != size:
+                raise ValueError(f"a panel of {size} has {len(panel.genes)} genes")
+            if n_rows != n_classes and (n_rows, n_classes) != (1, 2):
+                raise ValueError(
+                    f"{n_rows} rows of weights do not fit {n_classes} classes"
+                )
+            if panel.likeness is not None:
+                profiles = panel.likeness.profiles
+                _check_shape("mean ranks of classes", profiles, (n_classes, size))
+        pairs = {
+            pair
+            for panel in self.panels.values()
+            for pair in zip(panel.genes.tolist(), panel.columns.tolist(), strict=True)
+        }
+        columns = {column for _, column in pairs}
+        if not len(pairs) == len(self.path_genes) == len(columns):
+            raise ValueError(
+                "two genes have the same column of the training data, or a gene has two"
+            )
+        if min(columns) < 0 or max(columns) >= self.n_features:
+            raise ValueError("a gene's column is not one of the training data")
+        if self.further is not None and len(self.further.means) != n_classes:
             raise ValueError(
                 f"mean ranks of {len(self.further.means)} classes do not fit the "
-                f"model's {len(self.classes)}"
+                f"model's {n_classes}"
             )
 
     def __repr__(self) -> str:
@@ -218,15 +282,28 @@ class Model:
             estimator saw, else ``x0``, ``x1``, ...
         """
         fitted = getattr(estimator, "best_estimator_", estimator)
+        if hasattr(fitted, "named_steps"):
+            raise TypeError(
+                "a model holds no other transformers, so a Pipeline is none: give its "
+                "last step, pipeline[-1]; of a search, search.best_estimator_[-1]"
+            )
         if not hasattr(fitted, "reference_weights_"):
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(fitted)
             raise TypeError(
                 f"a {type(fitted).__name__} has no weights on ranks: this works for "
-                f"{_LINEAR}"
+                f"{_LINEAR}. Fit one of these, or train a PanelClassifier"
             )
-        names = _column_names(fitted, genes)
+        unnamed = [f"x{column}" for column in range(fitted.n_features_in_)]
+        own = getattr(fitted, "feature_names_in_", unnamed)
+        named = own if genes is None else genes
+        names = np.array([str(name) for name in named], dtype=object)
+        if len(names) != fitted.n_features_in_:
+            raise ValueError(
+                f"{len(names)} gene names for an estimator that was fitted on "
+                f"{fitted.n_features_in_} columns: give one name per column"
+            )
         if hasattr(fitted, "panel_"):
             panels = {
                 size: SizedPanel(names[panel.genes], panel.genes, panel.coef)
@@ -234,9 +311,17 @@ class Model:
             }
             n_genes = len(fitted.panel_)
         else:
-            panel = _reference_panel(fitted, names)
-            n_genes = len(panel.genes)
-            panels = {n_genes: panel}
+            coef = np.asarray(fitted.coef_)
+            gamma = np.asarray(fitted.reference_weights_)
+            columns = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
+            intercept = np.asarray(fitted.intercept_)
+            references = References(gamma[:, columns], intercept, fitted.ties)
+            n_genes = len(columns)
+            panels = {
+                n_genes: SizedPanel(
+                    names[columns], columns, coef[:, columns], references
+                )
+            }
         return cls(
             classes=np.asarray(fitted.classes_),
             n_genes=n_genes,
@@ -289,8 +374,7 @@ class Model:
             training data, or its columns are named by ``genes``.
         genes : the names of X's columns, where X does not have them.
         """
-        predictor, matrix = self._bound(X, genes)
-        return predictor.scores(matrix)
+        return self._scored(X, genes)[1]
 
     def predict(self, X: Any, genes: Iterable[str] | None = None) -> NDArray:
         """The label of each sample of X; parameters as in :meth:`decision_function`."""
@@ -300,8 +384,8 @@ class Model:
         self, X: Any, genes: Iterable[str] | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, classes), calibrated where the model has a calibration."""
-        predictor, matrix = self._bound(X, genes)
-        return predictor.panel.probabilities(predictor.scores(matrix))
+        predictor, scores = self._scored(X, genes)
+        return predictor.panel.probabilities(scores)
 
     def label(self, X: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
         """One line per sample: label, confidence and ``probability_<class>``.
@@ -311,8 +395,7 @@ class Model:
         """
         import pandas as pd
 
-        predictor, matrix = self._bound(X, genes)
-        scores = predictor.scores(matrix)
+        predictor, scores = self._scored(X, genes)
         probabilities = predictor.panel.probabilities(scores)
         chosen = best_class(scores)
         columns: dict[str, Any] = {
@@ -376,7 +459,8 @@ class Model:
         labels = self.classes[kept]
         card = self.card.of_classes([str(label) for label in labels])
         tree = None if self.tree is None else self.tree.of_classes(labels)
-        part = replace(
+        known = [str(label) for label in labels] if tree is None else tree.labels
+        return replace(
             self,
             classes=labels,
             panels=panels,
@@ -384,10 +468,8 @@ class Model:
             further=self.further and self.further.of_classes(kept),
             digest="",
             tree=tree,
+            terms=self.terms and self.terms.of_labels(known),
         )
-        if self.terms is None:
-            return part
-        return replace(part, terms=self.terms.of_labels(part.labels))
 
     def narrow(self) -> Model:
         """The model for data that have the columns of its panel alone, in
@@ -401,52 +483,24 @@ class Model:
             digest="",
         )
 
-    def _bound(self, X: Any, genes: Iterable[str] | None) -> tuple[Predictor, Any]:
-        """The model over the columns of X, and X as a matrix."""
+    def _scored(
+        self, X: Any, genes: Iterable[str] | None
+    ) -> tuple[Predictor, NDArray[np.float64]]:
+        """The model over the columns of X, and its scores."""
         if hasattr(X, "obs_names"):
             raise TypeError(
                 "an AnnData was given: use optirank.tl.annotate(adata, model), or give "
                 "model.predict(adata.to_df())"
             )
-        names = genes
-        if names is None and hasattr(X, "columns"):
-            names = [str(name) for name in X.columns]
-        matrix = X.to_numpy() if hasattr(X, "columns") else X
-        if not hasattr(matrix, "shape"):
-            matrix = np.asarray(matrix)
-        if names is None and matrix.ndim == 2 and matrix.shape[1] != self.n_features:
+        if hasattr(X, "columns"):
+            genes = [str(name) for name in X.columns] if genes is None else genes
+            X = X.to_numpy()
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        if genes is None and X.ndim == 2 and X.shape[1] != self.n_features:
             raise ValueError(
-                f"X has {matrix.shape[1]} columns without names, and the training data "
+                f"X has {X.shape[1]} columns without names, and the training data "
                 f"had {self.n_features}: give a data frame, the names of the columns "
                 "(genes=), or use model.narrow() for the panel's columns alone"
             )
-        return self.bind(names), matrix
-
-
-def _column_names(fitted: Any, genes: Iterable[str] | None) -> NDArray[np.object_]:
-    """Names of the columns that an estimator was fitted on."""
-    names = getattr(fitted, "feature_names_in_", None) if genes is None else genes
-    n_features = int(fitted.n_features_in_)
-    if names is None:
-        names = [f"x{column}" for column in range(n_features)]
-    named = np.array([str(name) for name in names], dtype=object)
-    if len(named) != n_features:
-        raise ValueError(
-            f"{len(named)} gene names for an estimator that was fitted on {n_features} "
-            "columns: give one name per column"
-        )
-    return named
-
-
-def _reference_panel(fitted: Any, names: NDArray[np.object_]) -> SizedPanel:
-    """The genes and weights of a classifier with reference sets."""
-    coef = np.asarray(fitted.coef_)
-    gamma = np.asarray(fitted.reference_weights_)
-    columns = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
-    references = References(
-        weights=gamma[:, columns],
-        intercept=np.asarray(fitted.intercept_),
-        mean_ranks=None,
-        ties=fitted.ties,
-    )
-    return SizedPanel(names[columns], columns, coef[:, columns], references)
+        predictor = self.bind(genes)
+        return predictor, predictor.scores(X)

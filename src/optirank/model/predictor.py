@@ -40,15 +40,15 @@ class MissingGenesError(ValueError):
         self.match = match
         self.lacking = lacking
         n_classes = len(model.classes)
+        n_genes = len(match.genes)
         n_present = int(match.present.sum())
-        enough_genes = n_present >= _least_genes(model)
-        self.droppable = enough_genes and 2 <= n_classes - len(lacking) < n_classes
+        self.droppable = 2 <= n_classes - len(lacking) < n_classes
         remedies = ["check that the gene names are of the same kind as the model's"]
         if match.other_column:
-            column, n_genes = match.other_column
+            column, n_there = match.other_column
             remedies = [
-                f"name the column {column!r}, which has {n_genes} of the "
-                f"{len(match.genes)} genes (gene_column=)"
+                f"name the column {column!r}, which has {n_there} of the {n_genes} "
+                "genes (gene_column=)"
             ]
         if self.droppable:
             remedies.append("leave these classes out (drop_classes=True)")
@@ -56,12 +56,9 @@ class MissingGenesError(ValueError):
             remedies.append("train again on the genes that are present (query=)")
         classes = counted(len(lacking), "class", "classes")
         if n_present == 0:
-            what = f"none of the model's {len(match.genes)} genes are present"
-        elif not enough_genes:
-            what = (
-                f"one of the model's {len(match.genes)} genes is present, and ranks "
-                "need two"
-            )
+            what = f"none of the model's {n_genes} genes are present"
+        elif model.votes and n_present == 1:
+            what = f"one of the model's {n_genes} genes is present, and ranks need two"
         elif model.votes:
             what = f"no gene with a vote for {classes} is present: {some(lacking)}"
         else:
@@ -127,8 +124,9 @@ class Predictor:
             stand_ins = np.where(present, 0.0, panel.coef * means)
             base = references.intercept + stand_ins.sum(axis=1)
             gamma = references.weights[:, present]
-            rows = score_rows(coef, gamma, base, references.ties)
-            scores = rows.scores(X, self.columns, self.compiled)
+            scores = score_rows(
+                X, coef, gamma, base, references.ties, self.columns, self.compiled
+            )
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
@@ -147,7 +145,11 @@ class Predictor:
         return self.panel.likeness
 
     def notes(self) -> list[str]:
-        """Sentences about the genes, and classes that were left out."""
+        """Sentences about the genes, and classes that were left out.
+
+        Held-out accuracy was measured with genes missing at random, and does not tell
+        what it costs to lose those of large weight.
+        """
         notes = []
         if self.left_out:
             notes.append(
@@ -158,31 +160,25 @@ class Predictor:
         notes += self.match.notes()
         if self.choice:
             notes.append(self.choice)
-        if not self.alarms():
-            notes += self._cost_notes()
-        return notes
-
-    def _cost_notes(self) -> list[str]:
-        """What the missing genes cost, or that they are those that matter.
-
-        Held-out accuracy was measured with genes missing at random, and does not tell
-        what it costs to lose those of large weight.
-        """
+        if self.alarms():
+            return notes
         whole, without = self._accuracies()
-        if whole - without > _LOST:
-            return [f"{_COST.format(without, whole)}: labels are less certain"]
         present = self.match.present
         by_gene = np.abs(self.panel.coef).sum(axis=0)
         weight = 1.0 - by_gene[present].sum() / max(by_gene.sum(), np.finfo(float).tiny)
         share = 1.0 - present.mean()
-        few = weight < _MUCH_WEIGHT or weight - share < _MORE_WEIGHT
-        if few or not self.model.votes:
-            return []
-        return [
-            f"the missing genes are {share:.0%} of the panel and have {weight:.0%} of "
-            "its weight: labels are less certain, by more than held-out samples with "
-            "genes missing at random tell"
-        ]
+        if whole - without > _LOST:
+            cost = _COST.format(without, whole)
+            notes.append(f"{cost}: labels are less certain")
+        elif not self.model.votes:
+            return notes
+        elif weight >= _MUCH_WEIGHT and weight - share >= _MORE_WEIGHT:
+            notes.append(
+                f"the missing genes are {share:.0%} of the panel and have {weight:.0%} "
+                "of its weight: labels are less certain, by more than held-out samples "
+                "with genes missing at random tell"
+            )
+        return notes
 
     def alarms(self) -> list[str]:
         """Says that most of what the model knows is lost with the missing genes.
@@ -267,7 +263,7 @@ def bind(
         )
     lacking = _lacking(model.panels[size], match.present, model.classes)
     left_out: tuple[str, ...] = ()
-    if lacking or match.present.sum() < _least_genes(model):
+    if lacking:
         error = MissingGenesError(model, match, lacking)
         if not (drop_classes and error.droppable):
             raise error
@@ -300,18 +296,13 @@ def _best_size(model: Model, match: GeneMatch) -> int:
     return best if expected[best] > expected[own] + error else own
 
 
-def _least_genes(model: Model) -> int:
-    """Genes that must be there: two can vote; a reference set may be a single gene."""
-    return 2 if model.votes else 1
-
-
 def _lacking(
     panel: SizedPanel, present: NDArray[np.bool_], classes: NDArray
 ) -> list[str]:
     """Classes that cannot be told by the genes that are there."""
     weights = np.abs(panel.coef)
-    if panel.references is None:
-        without = ~weights[:, present].any(axis=1)
+    if panel.references is None:  # a gene alone has no rank
+        without = ~weights[:, present].any(axis=1) | (present.sum() < 2)
     else:
         gamma = panel.references.weights
         needed = (weights > 0) | (gamma > 0)

@@ -16,6 +16,7 @@ labels apart from each other cannot both have half of the probability.
 from __future__ import annotations
 
 import difflib
+import graphlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -131,16 +132,6 @@ class Tree:
         kept = {name for leaf in classes for name in self.path(str(leaf))}
         parents = {name: up for name, up in self.parents.items() if name in kept}
         return Tree(parents, self.levels)
-
-    def check_classes(self, classes: Iterable[object]) -> None:
-        """Refuse a tree whose leaves are not the classes of a model."""
-        names = {str(name) for name in classes}
-        leaves = set(self.leaves)
-        if names != leaves:
-            raise ValueError(
-                f"the leaves of the tree are not the classes: {some(names ^ leaves)} "
-                "are on one side alone"
-            )
 
     def contrasts(
         self, classes: Iterable[object]
@@ -311,40 +302,30 @@ def tree_of_columns(columns: pd.DataFrame) -> tuple[Tree, NDArray[np.object_]]:
     text = columns.astype(object).where(columns.notna(), "").astype(str)
     lines = text.groupby(names, sort=False).indices
     finest = np.full(len(text), None, dtype=object)
-    ways: dict[tuple[str, ...], list[int]] = {}
+    rows_of: dict[str, dict[str, list[int]]] = {}  # of each label, by its parent
     for line, rows in lines.items():
         # From coarse to fine, without empty labels and repeated ones
-        values = ["", *(value for value in np.atleast_1d(np.array(line)) if value)]
-        pairs = itertools.pairwise(map(str, values))
-        way = tuple(label for above, label in pairs if label != above)
-        ways.setdefault(way, []).extend(rows.tolist())
-        finest[rows] = way[-1] if way else None
-    return Tree(_parents(ways, columns.index, some(names)), tuple(names)), finest
-
-
-def _parents(
-    ways: Mapping[tuple[str, ...], list[int]], samples: pd.Index, columns: str
-) -> dict[str, str]:
-    """The parent of each label on the ways of samples, which must be one."""
-    places: dict[str, dict[str, list[int]]] = {}
-    for way, rows in ways.items():
-        for parent, label in zip(("", *way), way, strict=False):
-            of_label = places.setdefault(label, {})
-            of_label.setdefault(parent, []).extend(rows)
-    for label, of_label in places.items():
+        way = ["", *(str(label) for label in np.atleast_1d(np.array(line)) if label)]
+        for parent, label in itertools.pairwise(way):
+            if label != parent:
+                of_label = rows_of.setdefault(label, {})
+                of_label.setdefault(parent, []).extend(rows.tolist())
+                finest[rows] = label
+    for label, of_label in rows_of.items():
         if len(of_label) > 1:
             where = [
                 f"{f'below {parent!r}' if parent else 'at the top'} "
                 f"({counted(len(rows), 'sample', 'samples')}, such as "
-                f"{samples[rows[0]]})"
+                f"{columns.index[rows[0]]})"
                 for parent, rows in of_label.items()
             ]
             raise ValueError(
-                f"the columns {columns} are not nested: {label!r} stands "
+                f"the columns {some(names)} are not nested: {label!r} stands "
                 f"{' and '.join(where)}: give it one name per parent, or correct "
                 "these samples"
             )
-    return {label: next(iter(of_label)) for label, of_label in places.items()}
+    parents = {label: next(iter(of_label)) for label, of_label in rows_of.items()}
+    return Tree(parents, tuple(names)), finest
 
 
 def tree_of_table(
@@ -395,15 +376,9 @@ def tree_of_table(
 
 def _circle(parents: Mapping[str, str]) -> list[str]:
     """Labels each of which is below the next, the first and last the same."""
-    safe = {""}
-    for start in parents:
-        way: dict[str, None] = {}
-        name = start
-        while name not in safe and name not in way:
-            way[name] = None
-            name = parents.get(name, "")
-        if name not in safe:
-            walked = [*way]
-            return [*walked[walked.index(name) :], name]
-        safe |= way.keys()
+    above = {label: [parent] for label, parent in parents.items()}
+    try:
+        graphlib.TopologicalSorter(above).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1][::-1]
     return []

@@ -25,7 +25,6 @@ from optirank._util.matrices import STANDARDISED
 from optirank.io.homologs import ensembl_symbols, homolog_table
 from optirank.io.tables import SUFFIXES
 from optirank.model import Model
-from optirank.model.archive import to_plain
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import as_model, model_digest
 from optirank.model.likeness import (
@@ -62,9 +61,6 @@ _LICENCE = files("optirank.web") / "vendor" / "h5wasm-LICENSE.txt"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z0-9]+)\.js";\n', re.MULTILINE)
 # Lines that are comments alone; the worker is packed, so nobody reads them there
 _COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
-_TOP_LEVEL = re.compile(
-    r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE
-)
 
 
 def write_page(
@@ -113,9 +109,10 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
             *(_block(name, text) for name, text in blocks.items() if text),
         ]
     )
+    names = _name(models[0]) if len(models) == 1 else f"{len(models)} models"
     values = {
         "policy": _policy(script, style, h5ad),
-        "title": _title(models),
+        "title": html.escape(f"optirank: {names}"),
         "style": style,
         "script": script,
         "blocks": stored,
@@ -130,30 +127,22 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
 def bundle(entry: str) -> str:
     """A module of the page and those it imports as one script.
 
-    Modules share one scope there, so their names must differ.
+    Modules share one scope there, so their names must differ: a test looks.
     """
     modules: dict[str, str] = {}
+    begun = set()  # a module may import one that imports it
 
     def add(name: str) -> None:
-        if name in modules:
-            return
+        begun.add(name)
         source = _part(f"{name}.js")
-        modules[name] = ""  # a module may import one that imports it
         for imported in _IMPORT.findall(source):
-            add(imported)
-        del modules[name]
-        modules[name] = re.sub(
-            r"^export ", "", _IMPORT.sub("", source), flags=re.MULTILINE
-        )
+            if imported not in begun:
+                add(imported)
+        own = _IMPORT.sub("", source)
+        modules[name] = re.sub(r"^export ", "", own, flags=re.MULTILINE)
 
     add(entry)
-    names = [name for text in modules.values() for name in _TOP_LEVEL.findall(text)]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"several modules of the page have {twice}: rename them")
     text = "\n".join(modules.values())
-    if "</script" in text:
-        raise ValueError("a module of the page ends the script that it is put into")
     return f'(() => {{\n"use strict";\n{text}}})();\n'
 
 
@@ -189,11 +178,6 @@ def _block(name: str, text: str, model: Model | None = None) -> str:
 def _name(model: Model) -> str:
     card = model.card
     return card.name or (f"classifier of {card.label}" if card.label else "model")
-
-
-def _title(models: Sequence[Model]) -> str:
-    names = _name(models[0]) if len(models) == 1 else f"{len(models)} models"
-    return html.escape(f"optirank: {names}")
 
 
 # Sentences and limits that the page takes from here, so that they cannot differ
@@ -234,7 +218,7 @@ WORDS = {
 
 
 def model_data(model: Model) -> dict[str, Any]:
-    """A model as plain values; arrays are the base64 of their bytes."""
+    """A model for `packed_json`; large arrays are the base64 of their bytes."""
     if not model.votes:
         raise TypeError(
             f"a model of method {model.card.method!r} has reference sets of its own "
@@ -259,7 +243,7 @@ def model_data(model: Model) -> dict[str, Any]:
         "terms": terms and {"ids": list(terms.ids.items()), "version": terms.version},
         "panels": [_panel_data(model, panel) for panel in model.panels.values()],
         "standard_error": card.standard_error or 0.0,
-        "values": to_plain(card.values),
+        "values": card.values,
         "card": model_card(model),
         "tables": card_tables(model),
     }
@@ -273,9 +257,9 @@ def _panel_data(model: Model, panel: SizedPanel) -> dict[str, Any]:
         "coef": _bytes(panel.coef, "<f8"),
         "profiles": likeness and _bytes(likeness.profiles, "<f4"),
         "levels": likeness and _bytes(likeness.levels, "<f4"),
-        "calibration": to_plain(panel.calibration),
-        "error_control": to_plain(panel.error_control),
-        "missing": to_plain(panel.missing),
+        "calibration": panel.calibration,
+        "error_control": panel.error_control,
+        "missing": panel.missing,
     }
 
 
@@ -332,6 +316,16 @@ def packed(text: str) -> str:
 
 
 def packed_json(data: object) -> str:
-    """Plain values as packed JSON."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """Plain values, dataclasses and arrays as packed JSON."""
+
+    def plain(value: Any) -> Any:
+        return value.tolist() if isinstance(value, np.ndarray) else vars(value)
+
+    text = json.dumps(
+        data,
+        default=plain,
+        ensure_ascii=False,
+        separators=(",", ":"),
+        allow_nan=False,
+    )
     return packed(text)

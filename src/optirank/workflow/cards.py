@@ -1,4 +1,6 @@
-"""What a model is, in lines and tables of text: its card."""
+"""What a model is: its card in lines and tables of text, and cells drawn from its
+classes.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from optirank.model.file import as_model
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
 
 CardTable = dict[str, list[str]]  # columns by name; pandas takes long to load
 
@@ -30,6 +33,7 @@ def model_card(
     `size_table`.
     """
     card = model.card
+    calibrated = model.panel.calibration is not None
     rivals = [f"{name} {percent(share)}" for name, share in card.baselines.items()]
     unknown = f"; {card.unknown_types}" if card.unknown_types else ""
     lines: list[tuple[str, object]] = [
@@ -43,7 +47,10 @@ def model_card(
         (judges(card), _judged_line(card)),
         ("simple rivals", "; ".join(rivals)),
         ("unknown types", f"get one of the labels{unknown}"),
-        ("confidence", _confidence(model)),
+        (
+            "confidence",
+            "calibrated on held-out samples" if calibrated else "not calibrated",
+        ),
         ("withholds", _withholds(model)),
         ("tree of labels", _tree(model)),
         ("Cell Ontology", _terms(model)),
@@ -104,11 +111,6 @@ def _judged_line(card: Card) -> str:
         f"balanced accuracy {percent(mean)}, mean of {n_sets} sets"
         f"{_over(together, card)}; lowest {percent(lowest)}"
     )
-
-
-def _confidence(model: Model) -> str:
-    calibrated = model.panel.calibration is not None
-    return "calibrated on held-out samples" if calibrated else "not calibrated"
 
 
 def _withholds(model: Model) -> str:
@@ -319,3 +321,38 @@ def _with_interval(share: float, n_samples: int) -> str:
         return ""
     low, high = wilson(share, n_samples)
     return with_interval(share, float(low), float(high))
+
+
+# Of the log means of drawn cells over the ranks from 0 to 1: counts from 0 to thousands
+_SPREAD = 8.0
+
+
+def make_cells(model: Model, n_cells: int = 300) -> AnnData:
+    """Cells of a model's classes, in the shares of its training; ``obs`` has their
+    cell_type. They are to try the commands, not to judge the model.
+
+    Counts are Poisson; the logarithm of a mean is proportional to the gene's mean rank
+    in the class, with an effect of the platform on the gene and noise of the cell.
+    """
+    import pandas as pd
+    from scipy import sparse
+
+    from optirank.io.data import make_profiles
+
+    rng = np.random.default_rng(0)
+    likeness = model.panel.likeness
+    if likeness is None:
+        raise ValueError(
+            "the model has no mean ranks of its classes to draw cells from"
+        )
+    counts = model.card.class_counts
+    shares = np.array([counts[str(name)] for name in model.classes], dtype=float)
+    kinds = np.sort(rng.choice(len(shares), n_cells, p=shares / shares.sum()))
+    means = _SPREAD * (likeness.profiles[kinds].astype(float) - 0.5)
+    means += rng.normal(0.0, 0.5, means.shape[1])
+    means += rng.normal(0.0, 0.5, means.shape)
+    names = np.array([f"cell_{k:03d}" for k in range(n_cells)], dtype=object)
+    obs = pd.DataFrame({"cell_type": model.classes[kinds].astype(object)}, index=names)
+    X = sparse.csr_matrix(rng.poisson(np.exp(means)), dtype=np.float32)
+    var = pd.DataFrame(index=pd.Index(model.genes, dtype=object))
+    return make_profiles(X, obs, var, "generated cells")

@@ -11,12 +11,11 @@ import pandas as pd
 
 from optirank._util.matrices import PerSample
 from optirank._util.metrics import wilson
-from optirank._util.names import look_alike, some
+from optirank._util.names import look_alike, percent, some
 from optirank.io.data import (
     DataError,
     annotations_of,
     block_rows,
-    check_column,
     gene_names,
     source_of,
     text_column,
@@ -33,7 +32,7 @@ from optirank.workflow.performance import (
 )
 from optirank.workflow.predict import label_profiles
 from optirank.workflow.query import fingerprints
-from optirank.workflow.withholding import operating_point, target_error
+from optirank.workflow.withholding import share_in_words, target_error
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -60,7 +59,9 @@ class Evaluation(Result):
     samples : one line per such sample: ``sample``, ``label`` (true), ``predicted``
         (before withholding), ``confidence``, ``withheld``.
     unknown : samples of each class that the model does not have; they are in no table.
-    labels : what the model says of all samples, with its notes and the missing genes.
+    labels : what the model says of all samples, with the missing genes.
+    notes, warnings : sentences about the query and the comparison; those that need
+        attention.
     levels : with a tree, what became of the samples by the level of their label.
     confusions : with a tree, true labels and labels given at each level.
     """
@@ -72,6 +73,8 @@ class Evaluation(Result):
     samples: pd.DataFrame
     unknown: dict[str, int]
     labels: Labels
+    notes: list[str]
+    warnings: list[str]
     levels: pd.DataFrame | None = None
     confusions: dict[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -79,16 +82,6 @@ class Evaluation(Result):
         accuracy = f"balanced accuracy {self.performance.headline()}"
         n_samples = self.performance.n_samples
         return f"Evaluation on {self.source}: {n_samples} samples, {accuracy}"
-
-    @property
-    def notes(self) -> list[str]:
-        """Sentences about the query and the comparison."""
-        return self.labels.notes
-
-    @property
-    def warnings(self) -> list[str]:
-        """Those that need attention."""
-        return self.labels.warnings
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -128,7 +121,6 @@ def evaluate_profiles(
     source = source_of(adata)
     obs = annotations_of(adata)
     options = options or PredictOptions()
-    check_column(obs, label, source)
     truth = _mapped(text_column(obs, label, source), mapping, model, source)
     labels = label_profiles(adata, model, options, progress, cluster=cluster)
     names = np.array(labels.model.labels, dtype=object)
@@ -141,22 +133,27 @@ def evaluate_profiles(
             f"{_joining(sorted(set(truth[has_label])), list(names))}"
         )
     judged = _judged(labels, truth, known, prevalence)
-    levels, confusions = _by_level(labels, truth, known)
-    unknown = _unknown(truth, has_label & ~known, labels)
+    levels, confusions = None, {}
+    if model.tree is not None:
+        places = model.tree.positions(truth[known])
+        given = np.where(labels.withheld, NO_LABEL, labels.codes)[known]
+        levels = level_outcomes(model.tree, places, given).reset_index()
+        confusions = level_confusions(model.tree, places, given)
+    foreign = has_label & ~known
+    unknown = pd.Series(truth[foreign]).value_counts().sort_index().to_dict()
+    if unknown:
+        labels.notes.append(
+            f"{sum(unknown.values())} samples are of classes that the model does not "
+            f"have and are in no table; {labels.withheld[foreign].mean():.0%} of their "
+            f"labels are withheld: {some(unknown)}"
+        )
     labels.notes.extend(_not_counted(judged, unknown))
     if not has_label.all():
         labels.notes.append(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
-    point = operating_point(model, options.sensitivity)
-    if point is not None:
-        labels.notes.append(point.found(judged))
-    _compare_with_training(adata, model, labels, cluster)
-    n_right, n_given = judged.n_right, judged.n_given
-    if levels is not None:  # a label above the truth is right
-        n_right = int(levels[["right", "coarse"]].to_numpy().sum())
-        n_given = n_right + int(levels["wrong"].sum())
-    _compare_with_target(n_right, n_given, options, model, labels)
+    _compare_with_asked(labels, options, judged, levels)
+    _compare_with_training(adata, labels, cluster)
     samples = pd.DataFrame(
         {
             "sample": labels.names[known],
@@ -169,7 +166,17 @@ def evaluate_profiles(
     if levels is not None:
         samples["given"] = labels.labels[known]
     return Evaluation(
-        model, judged, label, source, samples, unknown, labels, levels, confusions
+        model=model,
+        performance=judged,
+        label=label,
+        source=source,
+        samples=samples,
+        unknown=unknown,
+        labels=labels,
+        notes=labels.notes,
+        warnings=labels.warnings,
+        levels=levels,
+        confusions=confusions,
     )
 
 
@@ -215,19 +222,6 @@ def _judged(
     return performance(true, given, probabilities, classes, withheld, prevalence)
 
 
-def _by_level(
-    labels: Labels, truth: NDArray[np.object_], known: NDArray[np.bool_]
-) -> tuple[pd.DataFrame | None, dict[str, pd.DataFrame]]:
-    """What became of the samples by the level of their label, and the confusions."""
-    tree = labels.model.tree
-    if tree is None:
-        return None, {}
-    true = tree.positions(truth[known])
-    given = np.where(labels.withheld, NO_LABEL, labels.codes)[known]
-    outcomes = level_outcomes(tree, true, given).reset_index()
-    return outcomes, level_confusions(tree, true, given)
-
-
 def _mapped(
     column: pd.Series,
     mapping: Mapping[str, str] | None,
@@ -254,27 +248,12 @@ def _mapped(
     return np.array([mapping.get(name, name) for name in truth], dtype=object)
 
 
-def _unknown(
-    truth: NDArray[np.object_], foreign: NDArray[np.bool_], labels: Labels
-) -> dict[str, int]:
-    """Samples of each class that the model does not have."""
-    names, numbers = np.unique(truth[foreign].astype(str), return_counts=True)
-    unknown = dict(zip(names.tolist(), numbers.tolist(), strict=True))
-    if unknown:
-        labels.notes.append(
-            f"{sum(unknown.values())} samples are of classes that the model does not "
-            f"have and are in no table; {labels.withheld[foreign].mean():.0%} of their "
-            f"labels are withheld: {some(unknown)}"
-        )
-    return unknown
-
-
 def _not_counted(judged: Performance, unknown: Mapping[str, int]) -> list[str]:
     """Classes of the model without a sample, and names here that look like theirs."""
     if not judged.counted:
         return []
     of_truth = judged.confusion.sum(axis=1)
-    absent = [name for name in judged.classes if not of_truth[name]]
+    absent = [str(name) for name, n_samples in of_truth.items() if not n_samples]
     note = f"the accuracy is over {judged.counted}"
     if absent:
         note += f"; no sample is of {some(absent)}"
@@ -285,8 +264,7 @@ def _not_counted(judged: Performance, unknown: Mapping[str, int]) -> list[str]:
 
 def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
     """How to give classes the model's names, with those that look alike."""
-    alike = {name: look_alike(name, ours) for name in theirs}
-    pairs = {name: other for name, other in alike.items() if other}
+    pairs = {name: other for name in theirs if (other := look_alike(name, ours))}
     if not pairs:
         return "mapping={'theirs': 'ours'} gives classes the model's names"
     return (
@@ -295,21 +273,21 @@ def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
 
 
 def _compare_with_training(
-    adata: AnnData, model: Model, labels: Labels, cluster: Cluster | None
+    adata: AnnData, labels: Labels, cluster: Cluster | None
 ) -> None:
     """Say where samples of the training are among those that judge the model.
 
     Nothing is known where these lack genes of the panel.
     """
-    wanted = set(model.card.fingerprints)
+    wanted = set(labels.model.card.fingerprints)
     names = gene_names(adata)
-    if not wanted or not set(names).issuperset(model.genes):
+    if not wanted or not set(names).issuperset(labels.model.genes):
         return
     of_samples = PerSample(adata.n_obs, fingerprints)
     run_pass(
         adata,
         [of_samples],
-        model.genes,
+        labels.model.genes,
         size=block_rows(len(names)),
         together=_TOGETHER,
         cluster=cluster,
@@ -322,20 +300,37 @@ def _compare_with_training(
         )
 
 
-def _compare_with_target(
-    n_right: int,
-    n_given: int,
-    options: PredictOptions,
-    model: Model,
+def _compare_with_asked(
     labels: Labels,
+    options: PredictOptions,
+    judged: Performance,
+    levels: pd.DataFrame | None,
 ) -> None:
-    """Say where more labels are wrong than was asked for."""
-    target = target_error(model, options)
+    """Say what became of a sensitivity, and where more labels are wrong than was asked
+    for; a label above the truth is right.
+    """
+    if options.sensitivity:
+        ((name, asked),) = options.sensitivity.items()
+        rates = judged.per_class.loc[name]
+        sensitivity, specificity = (
+            share_in_words(rates[rate], rates[f"{rate}_low"], rates[f"{rate}_high"])
+            for rate in ("sensitivity", "specificity")
+        )
+        labels.notes.append(
+            f"for {name} a sensitivity of {percent(asked)} was asked for; on these "
+            f"samples it is {sensitivity}, the specificity {specificity}"
+        )
+    target = target_error(labels.model, options)
+    n_given = judged.n_given
+    n_wrong = n_given - judged.n_right
+    if levels is not None:
+        n_wrong = int(levels["wrong"].sum())
+        n_given = n_wrong + int(levels[["right", "coarse"]].to_numpy().sum())
     if target is None or not n_given:
         return
-    error = 1.0 - n_right / n_given
-    low, high = wilson(error, n_given)
+    error = n_wrong / n_given
     if error > target:
+        low, high = wilson(error, n_given)
         labels.warnings.append(
             f"asked for an error of {target:.1%}, found {error:.1%} (95 % interval "
             f"{float(low):.1%} to {float(high):.1%}) of the {n_given} labels "
@@ -357,26 +352,22 @@ def level_outcomes(
     ``wrong``. ``truth`` and ``given`` are positions of labels.
     """
     depths = np.array([len(tree.path(label)) - 1 for label in tree.labels])
-    known = np.where(given == NO_LABEL, truth, given)
+    is_given = given != NO_LABEL
+    known = np.where(is_given, given, truth)
     is_above = (tree.paths[truth] == known[:, None]).any(axis=1)
     right = (tree.paths[known] == truth[:, None]).any(axis=1)
-    coarse = is_above & ~right
-    level = np.where(given == NO_LABEL, tree.depth, depths[known])
-    rows = []
-    for number, name in enumerate([*level_names(tree), WITHHELD]):
-        here = level == number
-        judged = here & (given != NO_LABEL)
-        rows.append(
-            {
-                "level": name,
-                "n_samples": int(here.sum()),
-                "share": here.mean() if len(here) else 0.0,
-                "right": int((judged & right).sum()),
-                "coarse": int((judged & coarse).sum()),
-                "wrong": int((judged & ~right & ~coarse).sum()),
-            }
-        )
-    return pd.DataFrame(rows).set_index("level")
+    outcomes = {
+        "right": right,
+        "coarse": is_above & ~right,
+        "wrong": ~right & ~is_above,
+    }
+    level = np.where(is_given, depths[known], tree.depth)
+    names = [*level_names(tree), WITHHELD]
+    counts = np.bincount(level, minlength=len(names))
+    columns = {"n_samples": counts, "share": counts / max(1, len(given))}
+    for name, is_so in outcomes.items():
+        columns[name] = np.bincount(level[is_given & is_so], minlength=len(names))
+    return pd.DataFrame(columns, index=pd.Index(names, name="level"))
 
 
 def level_confusions(

@@ -128,7 +128,13 @@ def find_listed(
         for names that are not there.
     """
     wanted = [str(name).strip() for name in wanted]
-    _refuse_repeats(wanted)
+    repeated = {name: n for name, n in Counter(wanted).items() if n > 1}
+    if repeated:
+        named = some([f"{name} ({n} times)" for name, n in repeated.items()], 30)
+        raise DataError(
+            f"{counted(len(repeated), 'gene is', 'genes are')} in the list more than "
+            f"once: {named}; name each once"
+        )
     names = [str(name) for name in names]
     match = match_genes(wanted, names)
     columns = match.columns.copy()
@@ -151,16 +157,6 @@ def find_listed(
             f"{source} and are skipped: {some(unknown, 30)}"
         )
     return columns[columns >= 0], notes
-
-
-def _refuse_repeats(wanted: Sequence[str]) -> None:
-    repeated = {name: n for name, n in Counter(wanted).items() if n > 1}
-    if repeated:
-        named = some([f"{name} ({n} times)" for name, n in repeated.items()], 30)
-        raise DataError(
-            f"{counted(len(repeated), 'gene is', 'genes are')} in the list more than "
-            f"once: {named}; name each once"
-        )
 
 
 def _refuse_synonyms(
@@ -273,29 +269,17 @@ def included_genes(
     if missing:
         named = [with_likely_name(name, texts) for name in missing]
         raise DataError(
-            f"{source} lacks {len(missing)} of the genes that must be in the panel"
-            f"{_restrictions(options)}: {some(named, 30)}; correct them, or require "
-            "fewer (include=)"
+            f"{source} lacks {len(missing)} of the genes that must be in the panel: "
+            f"{some(named, 30)}; correct them, or require fewer (include=)"
         )
     if not hits:
         return np.zeros(0, dtype=np.intp)
     positions = np.flatnonzero(np.any(list(hits.values()), axis=0))
-    if options.panel_size is not None and len(positions) > options.panel_size:
+    if options.n_genes != "auto" and len(positions) > options.n_genes:
         raise DataError(
-            f"{len(positions)} genes must be in a panel of {options.panel_size}: ask "
+            f"{len(positions)} genes must be in a panel of {options.n_genes}: ask "
             "for more genes, or include fewer"
         )
     what = counted(len(positions), "gene is", "genes are")
     notes.append(f"{what} in the panel as asked: {some(genes[positions])}")
     return positions
-
-
-def _restrictions(options: TrainingOptions) -> str:
-    """Why genes that the data have may not be there, in words."""
-    given = {
-        "outside the list of genes": options.gene_list is not None,
-        "excluded": bool(options.exclude),
-        "missing in the query": options.query_genes is not None,
-    }
-    reasons = [reason for reason, is_given in given.items() if is_given]
-    return f" (they may be {' or '.join(reasons)})" if reasons else ""

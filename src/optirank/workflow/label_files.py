@@ -88,22 +88,16 @@ def predict_file(
                     )
                 )
         labels = join_labels(parts, names)
-        labels.record["options"] |= _given(reading)
+        given: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in reading.items()
+            if value
+        }
+        if "samples" in given:
+            given["samples"] = Path(given["samples"]).name
+        labels.record["options"] |= given
         write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
     return labels
-
-
-def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of reading that differ from their defaults, as a record
-    keeps them.
-    """
-    given = {}
-    for name, value in reading.items():
-        if value:
-            given[name] = list(value) if isinstance(value, tuple) else value
-    if "samples" in given:
-        given["samples"] = Path(given["samples"]).name
-    return given
 
 
 def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:
@@ -148,7 +142,10 @@ def explain_sample(
 
 
 def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
-    """The labels of several files as one; ``names`` are those of the files."""
+    """The labels of several files as one; ``names`` are those of the files.
+
+    The record has what is the same for all files, and the record of each.
+    """
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -158,6 +155,14 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
                 f"{name} lacks genes of other classes than {names[0]}, so that they "
                 "cannot be in one table: label these files one by one"
             )
+    shared = ("model", "model_sha256", "optirank_version", "options", "classes")
+    record = {key: first.record[key] for key in (*shared, "withheld_label")}
+    checksums = [str(part.record["query_checksum"]) for part in parts]
+    record["query"] = ", ".join(names)
+    record["query_checksum"] = ", ".join(checksums)
+    record["files"] = {
+        name: part.record for part, name in zip(parts, names, strict=True)
+    }
     missing = dict.fromkeys(gene for part in parts for gene in part.missing)
     per_sample = {
         entry.name: np.concatenate([getattr(part, entry.name) for part in parts])
@@ -170,7 +175,7 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
         notes=_prefixed([part.notes for part in parts], names),
         warnings=_prefixed([part.warnings for part in parts], names),
         missing=tuple(missing),
-        record=_record(parts, names),
+        record=record,
         explanation=None,
         trust=None,
         files=np.repeat(
@@ -190,19 +195,6 @@ def _prefixed(lines: Sequence[list[str]], names: Sequence[str]) -> list[str]:
         if line not in common
     ]
     return [*common, *own]
-
-
-def _record(parts: Sequence[Labels], names: Sequence[str]) -> dict[str, Any]:
-    """What is the same for all files, and the record of each."""
-    shared = ("model", "model_sha256", "optirank_version", "options", "classes")
-    record = {key: parts[0].record[key] for key in (*shared, "withheld_label")}
-    record["query"] = ", ".join(names)
-    checksums = [str(part.record["query_checksum"]) for part in parts]
-    record["query_checksum"] = ", ".join(checksums)
-    record["files"] = {
-        name: part.record for part, name in zip(parts, names, strict=True)
-    }
-    return record
 
 
 def write_labels(

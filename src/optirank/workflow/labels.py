@@ -197,7 +197,10 @@ class Labels(Result):
         return pd.DataFrame(columns | self.further(rows))
 
     def further(self, rows: slice = slice(None)) -> dict[str, Any]:
-        """Columns after the probabilities; what is added here is in every format."""
+        """Columns after the probabilities; what is added here is in every format.
+
+        That of a level of the tree has the word for no label where the label is above.
+        """
         columns: dict[str, Any] = {"withheld_because": self.reasons[rows]}
         codes = self.codes[rows]
         tree, terms = self.model.tree, self.model.terms
@@ -207,7 +210,12 @@ class Labels(Result):
             columns["leaf"] = self.classes[self.chosen[rows]]
             columns["leaf_confidence"] = self.leaf_confidence[rows]
             if self.record["options"].get("levels"):
-                columns |= level_columns(tree, codes, self.words)
+                known = codes < len(tree.labels)
+                own = np.where(known, codes, 0)
+                for level, name in enumerate(level_names(tree)):
+                    reaches = known & tree.reaches[own, level]
+                    at_level = np.where(reaches, tree.paths[own, level], -1)
+                    columns[_LEVEL + name.removeprefix("level ")] = self.words[at_level]
         if terms is not None:
             ids = [*term_ids(self.words, terms.ids)]
             columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
@@ -262,6 +270,9 @@ class Labels(Result):
         uns[key] = self.record
 
 
+_MIXED = ("heterogeneous", "mixed")  # words for a cluster of mixed labels
+
+
 def free_word(classes: Iterable, *words: str) -> str:
     """The first of some words that no class is called; else the last, numbered."""
     taken = {str(label) for label in classes}
@@ -274,11 +285,6 @@ def withheld_word(classes: Iterable) -> str:
     called so.
     """
     return free_word(classes, "unassigned", "withheld")
-
-
-def mixed_word(classes: Iterable) -> str:
-    """The word for a cluster of mixed labels, "heterogeneous" unless a class is."""
-    return free_word(classes, "heterogeneous", "mixed")
 
 
 def probability_columns(classes: Iterable[object]) -> list[str]:
@@ -302,7 +308,7 @@ def probability_columns(classes: Iterable[object]) -> list[str]:
 
 def as_category(values: NDArray, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
-    used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
+    used, known = set(values), dict.fromkeys([*words, free_word(words, *_MIXED)])
     return pd.Categorical(values, categories=[word for word in known if word in used])
 
 
@@ -345,27 +351,10 @@ def majority(
     winner = elected.reindex(sizes.index, fill_value=withheld)
     agrees = samples["code"].eq(samples["cluster"].map(winner))
     share = agrees.groupby(samples["cluster"]).sum() / sizes
-    label = np.where(share < _MAJORITY, mixed_word(words), words[winner])
+    label = np.where(share < _MAJORITY, free_word(words, *_MIXED), words[winner])
     table = pd.DataFrame({"n_samples": sizes, "label": label, "share": share})
     table = table.sort_values("n_samples", ascending=False, kind="stable")
     return table.rename_axis("cluster").reset_index()
-
-
-def level_columns(
-    tree: Tree, codes: NDArray[np.intp], words: NDArray[np.object_]
-) -> dict[str, NDArray]:
-    """The label of each sample at every level; the last word above its own label.
-
-    ``codes`` are positions in ``words``: the labels of the tree, and the word for none.
-    """
-    known = codes < len(tree.labels)
-    own = np.where(known, codes, 0)
-    columns = {}
-    for level, name in enumerate(level_names(tree)):
-        reaches = known & tree.reaches[own, level]
-        at_level = np.where(reaches, tree.paths[own, level], len(words) - 1)
-        columns[f"level_{name.removeprefix('level ')}"] = words[at_level]
-    return columns
 
 
 def level_names(tree: Tree) -> list[str]:

@@ -96,8 +96,7 @@ def label_profiles(
     sample always is.
     """
     options = options or PredictOptions()
-    _check_asked(adata, model, options)
-    groups = None if options.clusters is None else _groups(adata, options.clusters)
+    groups = _clusters_asked(adata, model, options)
     adata = in_names_of(
         adata,
         model.path_genes,
@@ -116,10 +115,7 @@ def label_profiles(
         explained = 0
     if explained is None:
         return labels
-    because = str(labels.reasons[explained])
-    probabilities = labels.probabilities[explained]
-    explanation = explain_row(adata, query.predictor, explained, probabilities, because)
-    return replace(labels, explanation=explanation)
+    return replace(labels, explanation=_explained(query, labels, explained))
 
 
 def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> Labels:
@@ -144,10 +140,15 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
             notes.append(NOT_LEARNED)
         elif query.trust.adapt_helps:
             notes.append(ADAPT_MAY_HELP)
-    point = operating_point(model, options.sensitivity)
-    if point is not None:
-        chosen = point.chosen(probabilities)
-        notes.append(point.note(len(predictor.match.missing)))
+    if options.sensitivity:
+        code, found_from, note = operating_point(model, options.sensitivity)
+        chosen = np.where(probabilities[:, code] >= found_from, code, 1 - code)
+        notes.append(note)
+        if predictor.match.missing:
+            notes[-1] += (
+                f"; {len(predictor.match.missing)} genes of the panel are missing "
+                "here, and both may be others without them"
+            )
     confidence = probabilities[np.arange(len(chosen)), chosen]
     leaf_confidence = None
     if model.tree is None:
@@ -155,7 +156,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         codes = chosen.copy()
     else:
         leaves = model.tree.positions(model.classes.astype(str))
-        fixed = None if point is None else leaves[chosen]
+        fixed = leaves[chosen] if options.sensitivity else None
         way = model.tree.descend(probabilities, model.classes, fixed)
         withholding = withhold(query, way.confidence, options)
         codes, confidence = way.label(withholding.threshold or 0.0)
@@ -206,17 +207,23 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     size = block_rows(len(genes))
 
     def over_query(
-        accumulators: Sequence[Accumulator], columns: NDArray | None = None
+        accumulators: Sequence[Accumulator],
+        columns: NDArray | None = None,
+        rows: NDArray | None = None,
     ) -> None:
         chosen = None if columns is None else genes[columns]
-        run_pass(query.adata, accumulators, chosen, size=size)
+        run_pass(query.adata, accumulators, chosen, size=size, rows=rows)
 
-    learned = learn_from_query(soft, over_query, (len(plain), len(genes)))
+    learned = learn_from_query(soft, over_query, len(genes))
     return sharpened(learned, float(plain.max(axis=1).mean()))
 
 
-def _check_asked(adata: AnnData, model: Model, options: PredictOptions) -> None:
-    """Refuse levels of a flat model, and a query with too few samples."""
+def _clusters_asked(
+    adata: AnnData, model: Model, options: PredictOptions
+) -> NDArray[np.object_] | None:
+    """The cluster of each sample, "" where it has none; None where they are not asked
+    for. What the model or the query cannot give is refused.
+    """
     n_samples = adata.n_obs
     source = source_of(adata)
     if options.levels and model.tree is None:
@@ -231,6 +238,18 @@ def _check_asked(adata: AnnData, model: Model, options: PredictOptions) -> None:
             f"{source} has {n_samples} samples: learning from the query "
             f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
+    if options.clusters is None:
+        return None
+    obs = annotations_of(adata)
+    if options.clusters not in obs.columns:
+        raise DataError(
+            f"{source} has no column {options.clusters!r} for its samples: there are "
+            f"{some(obs.columns, 20)}. Clusters are not computed here: "
+            "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
+            "own label"
+        )
+    clusters = text_column(obs, options.clusters, source).fillna("")
+    return clusters.to_numpy(dtype=object)
 
 
 def _query_notes(query: Query) -> list[str]:
@@ -283,19 +302,6 @@ def _bind(
     if options.homologs != "case":
         check_case(predictor.match)
     return predictor
-
-
-def _groups(adata: AnnData, column: str) -> NDArray[np.object_]:
-    """The cluster of each sample, "" where it has none."""
-    obs = annotations_of(adata)
-    if column not in obs.columns:
-        raise DataError(
-            f"{source_of(adata)} has no column {column!r} for its samples: there are "
-            f"{some(obs.columns, 20)}. Clusters are not computed here: "
-            "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
-            "own label"
-        )
-    return text_column(obs, column, source_of(adata)).fillna("").to_numpy(dtype=object)
 
 
 def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
@@ -375,27 +381,18 @@ class Explanation(NamedTuple):
         return asked, turned.assign(**{"class": asked})
 
 
-def explain_row(
-    adata: AnnData,
-    predictor: Predictor,
-    row: int,
-    probabilities: NDArray[np.float64],
-    withheld_because: str = "",
-) -> Explanation:
-    """Why a sample, by its position in data that the predictor is bound to.
-
-    ``probabilities`` are those of its classes: learning from the query may have changed
-    them, and its label is the most probable class.
+def _explained(query: Query, labels: Labels, row: int) -> Explanation:
+    """Why a sample, by its position, got its label: its most probable class, also where
+    learning from the query changed the probabilities.
     """
-    used = gene_names(adata)[predictor.columns]
-    sample = next(blocks(adata, used, 1, np.array([row])))
-    scores = predictor.narrowed().scores(sample)
-    model = predictor.model
-    used = [str(gene) for gene in used]
+    model = labels.model
+    used = [str(gene) for gene in gene_names(query.adata)[query.predictor.columns]]
+    sample = next(blocks(query.adata, used, 1, np.array([row])))
+    probabilities = labels.probabilities[row]
     ranking = pd.DataFrame(
         {
             "class": model.classes,
-            "score": by_class(scores)[0],
+            "score": by_class(query.predictor.narrowed().scores(sample))[0],
             "probability": probabilities,
         }
     ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
@@ -404,9 +401,9 @@ def explain_row(
         pairs[str(label)] = deciding_pairs(model, sample, label, used)
     chosen = int(probabilities.argmax())
     return Explanation(
-        sample=str(adata.obs_names[row]),
+        sample=str(query.adata.obs_names[row]),
         label=model.classes.tolist()[chosen],
-        withheld_because=withheld_because,
+        withheld_because=str(labels.reasons[row]),
         confidence=float(probabilities[chosen]),
         scores=ranking,
         table=explain(model, sample, used),

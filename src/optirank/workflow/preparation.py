@@ -92,7 +92,7 @@ class Prepared:
     classes, codes : the classes, and that of each sample as a number.
     tree, terms : coarser labels above the classes, and terms of the Cell Ontology.
     sources : the source of each sample, where folds leave sources out.
-    fold_of : the fold that holds each sample out, -1 for none.
+    fold_of, n_folds : the fold that holds each sample out, -1 for none; their number.
     n_genes : of the panel; "auto" chooses by held-out accuracy.
     include, allowed : positions of the genes that must and that may be in the panel;
         None: all may.
@@ -131,18 +131,18 @@ class Prepared:
         y = labels.to_numpy()[self.rows].astype(str)
         self.notes += label_notes(np.sort(y))
         if batches is None:
-            self.notes += donor_notes(obs.iloc[self.rows], options.columns[-1])
+            self.notes += donor_notes(obs.iloc[self.rows], options.label[-1])
         self.classes, self.codes = np.unique(y, return_inverse=True)
         if len(self.classes) < 2:
             there = f"one class ({self.classes[0]})" if len(y) else "no class"
             raise DataError(
-                f"{source}: column {options.columns[-1]!r} has {there} of at least "
+                f"{source}: column {options.label[-1]!r} has {there} of at least "
                 f"{MIN_CLASS} usable samples: a classifier needs two classes"
             )
         self.tree = tree and tree.of_classes(self.classes)
         above = self.classes if self.tree is None else self.tree.labels
         self.terms = terms and terms.of_labels(above)
-        if options.panel_size is not None and options.panel_size > len(self.genes):
+        if options.n_genes != "auto" and options.n_genes > len(self.genes):
             raise DataError(
                 f"a panel of {options.n_genes} genes: {source} has {len(self.genes)} "
                 "genes that can be used; ask for fewer"
@@ -175,9 +175,8 @@ class Prepared:
             except ValueError:
                 folds = []
         self.notes += [str(warning.message) for warning in caught]
-        learned = [np.isin(codes[test], codes[train]) for train, test in folds]
-        pairs = [*zip(folds, learned, strict=True)]
-        usable = [fold for fold, known in pairs if known.any()]
+        learned = [(test, np.isin(codes[test], codes[train])) for train, test in folds]
+        usable = [test for test, known in learned if known.any()]
         if not usable:
             error = DataError(
                 f"{source}: no class is in two sources of column {batch!r}, so "
@@ -188,7 +187,7 @@ class Prepared:
                 error.add_note(note)
             raise error
         lost = np.unique(
-            np.concatenate([codes[test][~known] for (_, test), known in pairs])
+            np.concatenate([codes[test][~known] for test, known in learned])
         )
         if len(lost):
             self.notes.append(
@@ -196,7 +195,7 @@ class Prepared:
                 f"samples there are not counted: {some(self.classes[lost])}"
             )
         fold_of = np.full(len(codes), -1)
-        for k, (_, test) in enumerate(usable):
+        for k, test in enumerate(usable):
             fold_of[test] = k
         return fold_of
 
@@ -205,10 +204,9 @@ class Prepared:
 
         Gives the positions, among ``rows``, of samples without values to rank.
         """
-        n_samples = len(self.rows)
         refusing = functools.partial(_are_empty, source=source_of(self.data))
-        empty = PerSample(n_samples, refusing)
-        values = PerSample(n_samples, checksums)
+        empty = PerSample(len(self.rows), refusing)
+        values = PerSample(len(self.rows), checksums)
         moments = GeneMoments()
         has_sources = self.sources is not None
         looking = DrawnSamples(
@@ -221,9 +219,19 @@ class Prepared:
         )
         self.run_pass([empty, values, moments, looking])
         self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()
+        self.n_folds = len(np.unique(self.fold_of[self.fold_of >= 0]))
         self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
-        self.notes += repeated_notes(n_repeated, has_sources=has_sources)
+        if n_repeated:
+            what = "equal samples are in one fold"
+            if has_sources:
+                what = (
+                    "where they are in several sources, held-out figures are too high"
+                )
+            self.notes.append(
+                f"{n_repeated} samples have the same order of genes as another sample, "
+                f"and are probably copies: {what}"
+            )
         return np.flatnonzero(empty.result())
 
     @property
@@ -243,11 +251,6 @@ class Prepared:
         of_sources = (sizes * weights).reshape(-1, len(self.classes))
         factors = np.bincount(self.codes) / of_sources.sum(axis=0)
         return weights[group] * factors[self.codes]
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds."""
-        return len(np.unique(self.fold_of[self.fold_of >= 0]))
 
     def summary(self) -> str:
         """How much there is of everything, in a line."""
@@ -285,11 +288,14 @@ def _usable_samples(
     """
     if not len(labels):
         raise DataError(f"{source} holds no samples")
-    reasons = {f"no label in {options.columns[-1]!r}": _is_missing(labels)}
+    asked = {f"no label in {options.label[-1]!r}": labels}
     if sources is not None:
-        reasons[f"no source in {options.batch!r}"] = _is_missing(sources)
-    is_empty = np.isin(np.arange(len(labels)), empty)
-    reasons["every gene has the same value"] = is_empty
+        asked[f"no source in {options.batch!r}"] = sources
+    reasons = {
+        reason: np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
+        for reason, values in asked.items()
+    }
+    reasons["every gene has the same value"] = np.isin(np.arange(len(labels)), empty)
     kept = ~np.any([*reasons.values()], axis=0)
     names = labels.to_numpy(dtype=object).astype(str)
     classes, counts = np.unique(names[kept], return_counts=True)
@@ -313,10 +319,6 @@ def _usable_samples(
         )
     notes += left_out
     return np.flatnonzero(left)
-
-
-def _is_missing(values: pd.Series) -> NDArray:
-    return np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
 
 
 def label_notes(labels: Iterable[object]) -> list[str]:
@@ -368,21 +370,6 @@ def donor_notes(obs: pd.DataFrame, label: str) -> list[str]:
                 f"a fold; batch={str(column)!r} leaves donors out"
             ]
     return []
-
-
-def repeated_notes(n_repeated: int, *, has_sources: bool) -> list[str]:
-    """Say that samples are equal to others, and what folds make of them."""
-    if not n_repeated:
-        return []
-    what = (
-        "where they are in several sources, held-out figures are too high"
-        if has_sources
-        else "equal samples are in one fold"
-    )
-    return [
-        f"{n_repeated} samples have the same order of genes as another sample, and "
-        f"are probably copies: {what}"
-    ]
 
 
 def _are_empty(block: Any, source: str) -> NDArray[np.bool_]:

@@ -123,27 +123,25 @@ def genes_of_queries(
 
 
 def gene_names_in(items: Sequence[str]) -> list[str]:
-    """Names and patterns: each item is a file of them, or some separated by commas."""
+    """Names and patterns: each item is some separated by commas, or a file whose first
+    column has them, without a heading such as "gene" and lines with #.
+    """
     names: list[str] = []
     for item in items:
-        if Path(item).is_file():
-            names += _names_of_file(Path(item))
-        else:
+        path = Path(item)
+        if not path.is_file():
             names += [name.strip() for name in item.split(",") if name.strip()]
-    return names
-
-
-def _names_of_file(path: Path) -> list[str]:
-    """The first column of a file, without a heading such as "gene" and lines with #."""
-    with readable(path), open_text(path) as file:
-        lines = file.read().splitlines()
-    fields = [line.replace("\t", ",").split(",")[0].strip() for line in lines]
-    names = [field.strip('"') for field in fields if not field.startswith("#")]
-    names = [name for name in names if name]
-    if names and names[0].lower() in _HEADINGS:
-        names = names[1:]
-    if not names:
-        raise DataError(f"{path} names no gene: write one per line")
+            continue
+        with readable(path), open_text(path) as file:
+            lines = file.read().splitlines()
+        fields = [line.replace("\t", ",").split(",")[0].strip() for line in lines]
+        listed = [field.strip('"') for field in fields if not field.startswith("#")]
+        listed = [name for name in listed if name]
+        if listed and listed[0].lower() in _HEADINGS:
+            listed = listed[1:]
+        if not listed:
+            raise DataError(f"{path} names no gene: write one per line")
+        names += listed
     return names
 
 
@@ -200,21 +198,9 @@ class LabelSets:
         """The labels."""
         return [str(label) for label in self.counts.index]
 
-    def only_in(self) -> dict[str, list[str]]:
-        """The labels that one set alone has, by set; not those that look like
-        another's.
-        """
-        resembling = {label for group in self.alike for label in group}
-        labels_of: dict[str, list[str]] = {}
-        for label, numbers in zip(self.names, self.counts.to_numpy() > 0, strict=True):
-            if numbers.sum() == 1 and label not in resembling:
-                name = str(self.counts.columns[numbers.argmax()])
-                labels_of.setdefault(name, []).append(label)
-        return labels_of
-
     def notes(self) -> list[str]:
         """Labels that look like one class, with what joins them; and those that one set
-        alone has.
+        alone has and that do not look like another's.
         """
         notes = []
         for group in self.alike:  # joined under the name of most samples
@@ -224,12 +210,15 @@ class LabelSets:
                 f"the labels {some(group, 20, quoted=True)} look like one class; they "
                 f"are different classes unless they are joined: mapping={mapping}"
             )
-        if self.counts.shape[1] > 1:
-            notes += [
+        if self.counts.shape[1] == 1:
+            return notes
+        own = self.counts.drop(index=[label for group in self.alike for label in group])
+        own = own[(own > 0).sum(axis=1) == 1]
+        for name, labels in own.groupby(own.idxmax(axis=1), sort=False).groups.items():
+            notes.append(
                 f"{name} alone has {counted(len(labels), 'class', 'classes')} that no "
                 f"other set can judge: {some(labels)}"
-                for name, labels in self.only_in().items()
-            ]
+            )
         return notes
 
 
@@ -255,7 +244,7 @@ def counts_by_file(data: Sequence[AnnData], options: TrainingOptions) -> pd.Data
     """Samples of each label in each of several files that are used together."""
     obs = annotations_of(data)
     columns = _joined(obs, options, source_of(data))
-    return label_counts(_by_file(obs, columns[options.columns[-1]]))
+    return label_counts(_by_file(obs, columns[options.label[-1]]))
 
 
 def _by_file(obs: pd.DataFrame, labels: pd.Series) -> dict[str, list[object]]:
@@ -268,38 +257,25 @@ def _joined(
     obs: pd.DataFrame, options: TrainingOptions, source: str
 ) -> dict[str, pd.Series]:
     """The columns of labels, under the names that these are joined to."""
-    columns = {name: text_column(obs, name, source) for name in options.columns}
-    if not options.mapping:
-        return columns
+    columns = {name: text_column(obs, name, source) for name in options.label}
+    mapping = options.mapping or {}
     known = {label for labels in columns.values() for label in labels.dropna()}
-    check_mapping(options.mapping, sorted(known))
-    return {
-        name: pd.Series(
-            renamed(labels.tolist(), options.mapping), obs.index, dtype=object
-        )
-        for name, labels in columns.items()
-    }
-
-
-def renamed(labels: Sequence[object], mapping: Mapping[str, str]) -> list[object]:
-    """Labels under the names that they are joined to."""
-    return [mapping.get(str(label), label) for label in labels]
-
-
-def check_mapping(mapping: Mapping[str, str], known: Sequence[str]) -> None:
-    """Refuse names that no set has, and chains of names."""
     for theirs, ours in mapping.items():
         asked = {theirs: ours}
         if theirs not in known:
             raise DataError(
                 f"mapping={asked}: no set has the label {theirs!r}; there are "
-                f"{some(known, 20)}"
+                f"{some(sorted(known), 20)}"
             )
         if mapping.get(ours, ours) != ours:
             raise DataError(
                 f"mapping={asked}: {ours!r} is itself renamed to "
                 f"{mapping[ours]!r}: give {theirs!r} that name"
             )
+    return {
+        name: labels.map(lambda label: mapping.get(label, label)).astype(object)
+        for name, labels in columns.items()
+    }
 
 
 def labelled_samples(
@@ -319,7 +295,7 @@ def labelled_samples(
     says that the samples are of several files. ``notes`` gets sentences for the user.
     """
     columns = _joined(obs, options, source)
-    labels = columns[options.columns[-1]]
+    labels = columns[options.label[-1]]
     if several:  # before anything is fitted
         notes += LabelSets(_by_file(obs, labels), cell_ontology()).notes()
     tree = terms = None
@@ -329,7 +305,7 @@ def labelled_samples(
     if options.tree is not None or options.ontology is not None:
         counts = {str(name): int(n) for name, n in labels.value_counts().items()}
         ids = _ids(options, {*counts, *(tree.labels if tree else ())})
-        tree = tree or _given_tree(options.tree, counts, ids)
+        tree = tree or given_tree(options.tree, counts, ids)
         if ids:
             terms = Terms(ids, cell_ontology().version)
             names = [*counts] if tree is None else tree.labels
@@ -368,27 +344,39 @@ def _ids(options: TrainingOptions, labels: Iterable[str]) -> dict[str, str]:
     return {term.label: term.id for term in terms if term.id}
 
 
-def _given_tree(
+def given_tree(
     tree: Mapping[str, str] | str | os.PathLike[str] | None,
     counts: Mapping[str, int],
     ids: Mapping[str, str],
 ) -> Tree | None:
-    """The tree of a table, of a mapping from labels to parents, or of the ontology."""
+    """The tree of a mapping from labels to parents, of a table, or of the ontology.
+
+    A table is .csv, or .tsv with tabs, and has two columns below a header, a label and
+    its parent. In the tree of the ontology labels without a term are at the top.
+
+    Parameters
+    ----------
+    tree : what is given.
+    counts : the samples of each label in the data.
+    ids : terms of labels. Some may be of the user's table alone: one that stands above
+        labels with samples becomes an inner label, others are left out.
+    """
     if tree is None:
         return None
     if isinstance(tree, Mapping):
         return tree_of_table([*tree.items()], counts, "the tree")
     if tree == ONTOLOGY:
-        return ontology_tree(ids, counts, cell_ontology())
-    return read_tree(Path(tree), counts)
-
-
-def read_tree(path: Path, counts: Mapping[str, int]) -> Tree:
-    """The tree in a table of two columns, a label and its parent, below a header.
-
-    ``counts`` are the samples of each label in the data. Tables are .csv, or .tsv with
-    tabs.
-    """
+        ontology = cell_ontology()
+        there = ids.keys() & counts.keys()
+        above = {higher for name in there for higher in ontology.ancestors(ids[name])}
+        at_hand = {
+            label: term
+            for label, term in ids.items()
+            if label in counts or term in above
+        }
+        rows = parents_among(at_hand, ontology)
+        return tree_of_table(rows, counts, "the Cell Ontology")
+    path = Path(tree)
     delimiter = "\t" if path.suffix.lower() in (".tsv", ".txt") else ","
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = [*csv.reader(file, delimiter=delimiter)]
@@ -400,23 +388,3 @@ def read_tree(path: Path, counts: Mapping[str, int]) -> Tree:
             )
     rows = [(label.strip(), parent.strip()) for label, parent in lines[1:]]
     return tree_of_table(rows, counts, str(path))
-
-
-def ontology_tree(
-    ids: Mapping[str, str], counts: Mapping[str, int], ontology: Ontology
-) -> Tree:
-    """The tree of the labels at hand by their terms; labels without one are at the top.
-
-    ``ids`` may have further labels, of the user's table: one that stands above labels
-    with samples becomes an inner label, others are left out.
-    """
-    above = {
-        higher
-        for label in ids.keys() & counts.keys()
-        for higher in ontology.ancestors(ids[label])
-    }
-    at_hand = {
-        label: term for label, term in ids.items() if label in counts or term in above
-    }
-    rows = parents_among(at_hand, ontology)
-    return tree_of_table(rows, counts, "the Cell Ontology")

@@ -106,9 +106,9 @@ class Fitted:
     X : the samples that the first pass kept, with these columns.
     held_out : positions of the samples that were held out, all among these; none of a
         class that their fold could not learn.
-    scores : decision values (n, 1 or classes) of these, by number of genes of the
-        panels, which were fitted without them; -inf for a class that a fold could not
-        learn.
+    scores : decision values of these, (n,) for two classes or (n, classes), by number
+        of genes of the panels, which were fitted without them; -inf for a class that a
+        fold could not learn.
     curve : held-out accuracy by number of genes.
     fold_panels : panels of ``n_genes`` genes that were found without each fold.
     notes : sentences for the user.
@@ -197,7 +197,15 @@ def train_prepared(
         None,
         *composition(prepared.codes, truth, classes),
     )
-    panels[fitted.n_genes], warnings = _with_target(own, options.target_error)
+    warnings = []
+    control = own.error_control
+    if options.target_error is not None and control is not None:
+        try:
+            control.at(options.target_error)
+            control = replace(control, target_error=options.target_error)
+            panels[fitted.n_genes] = replace(own, error_control=control)
+        except ValueError as error:
+            warnings.append(f"the model withholds no labels: {error}")
     curve = [
         replace(point, balanced_accuracy=judged.balanced_accuracy)
         if point.n_genes == fitted.n_genes
@@ -221,10 +229,13 @@ def train_prepared(
             balanced_accuracy=judged.balanced_accuracy,
             interval=tuple(float(end) for end in judged.interval),
             held_out=class_counts(truth, predicted, classes),
-            held_out_probabilities=held_out_probabilities(
-                truth, probabilities, classes
-            ),
-            judged=judged_sources(held_out, options.batch, classes),
+            # They rise, so that they do not tell which sample is which
+            held_out_probabilities={
+                str(name): tuple(np.sort(probabilities[truth == name, 1]).tolist())
+                for name in classes
+                if len(classes) == 2
+            },
+            judged=_judged_sources(held_out, options.batch, classes),
             command=command,
             source=str(source),
             notes=(*notes, *warnings),
@@ -254,9 +265,8 @@ def _measured(
     rows, scores = fitted.held_out, fitted.scores[size]
     truth = classes[prepared.codes[rows]]
     predicted = classes[best_class(scores)]
-    flat = scores[:, 0] if scores.shape[1] == 1 else scores
-    calibration = fit_calibration(flat, truth, classes)
-    probabilities = calibration.probabilities(np.maximum(flat, NEVER))
+    calibration = fit_calibration(scores, truth, classes)
+    probabilities = calibration.probabilities(np.maximum(scores, NEVER))
     if prepared.tree is not None:
         control = fit_tree_control(prepared.tree, probabilities, [*classes], truth)
     else:
@@ -282,8 +292,7 @@ def _held_out_table(
     rows = fitted.held_out[in_file]
     scores = fitted.scores[fitted.n_genes][in_file]
     bounded = np.maximum(scores, NEVER)
-    flat = bounded[:, 0] if scores.shape[1] == 1 else bounded
-    probabilities = panel.probabilities(flat)
+    probabilities = panel.probabilities(bounded)
     table = pd.DataFrame(
         {
             "sample": prepared.samples[rows],
@@ -295,23 +304,10 @@ def _held_out_table(
     )
     if prepared.sources is not None:
         table["source"] = prepared.sources[rows]
-    for name, column in zip(classes[-scores.shape[1] :], bounded.T, strict=True):
+    columns = np.atleast_2d(bounded.T)
+    for name, column in zip(classes[-len(columns) :], columns, strict=True):
         table[f"score_{name}"] = column
     return table, probabilities
-
-
-def _with_target(
-    panel: SizedPanel, target_error: float | None
-) -> tuple[SizedPanel, list[str]]:
-    """Store a target error, or say that the held-out samples cannot show it."""
-    control = panel.error_control
-    if target_error is None or control is None:
-        return panel, []
-    try:
-        control.at(target_error)
-    except ValueError as error:
-        return panel, [f"the model withholds no labels: {error}"]
-    return replace(panel, error_control=replace(control, target_error=target_error)), []
 
 
 def _further(prepared: Prepared, panel: SizedPanel) -> FurtherGenes | None:
@@ -326,7 +322,7 @@ def _further(prepared: Prepared, panel: SizedPanel) -> FurtherGenes | None:
     codes = prepared.codes[prepared.kept]
     ranks = RanksByLabel(lambda _, rows: codes[rows], len(prepared.classes))
     fold_matrix(prepared.X, [ranks], genes)
-    means = ranks.result().means.astype(np.float16)
+    means = ranks.result()[1].astype(np.float16)
     return FurtherGenes(prepared.genes[genes], means)
 
 
@@ -352,7 +348,7 @@ def _card(
         name=options.name,
         description=options.description,
         method=options.method,
-        label=", ".join(options.columns),
+        label=", ".join(options.label),
         batch=options.batch or "",
         n_samples=len(prepared.codes),
         class_counts=dict(zip(classes, counts, strict=True)),
@@ -368,23 +364,7 @@ def _card(
     )
 
 
-def held_out_probabilities(
-    truth: NDArray, probabilities: NDArray, classes: NDArray
-) -> dict[str, tuple[float, ...]]:
-    """Of a model of two classes, by true class: the probabilities of the second.
-
-    They rise, so that they do not tell which sample is which. Nothing for more classes.
-    """
-    if len(classes) != 2:
-        return {}
-    of_samples = truth.astype(str)
-    return {
-        name: tuple(np.sort(probabilities[of_samples == name, 1]).tolist())
-        for name in map(str, classes)
-    }
-
-
-def judged_sources(
+def _judged_sources(
     held_out: pd.DataFrame, batch: str | None, classes: NDArray
 ) -> tuple[JudgedSet, ...]:
     """Of each source that was left out, how its samples were labelled.

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from optirank._util.metrics import wilson
 from optirank._util.names import counted, ends_in_percent, percent, some
-from optirank.model.confidence import check_target_error, raise_threshold
+from optirank.model.confidence import raise_threshold
 from optirank.model.tree import SURE
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from optirank.model import Model, Predictor
     from optirank.workflow.options import PredictOptions
-    from optirank.workflow.performance import Performance
     from optirank.workflow.query import Query
 
 NO_INFORMATION = "no information: all genes of the panel have the same value"
@@ -39,8 +37,7 @@ NOT_KEPT = "the labels may all be wrong, see the alarm: no error can be kept"
 _FEW_GENES = 5  # outside the largest tie: below, a label rests on very little
 
 
-@dataclass
-class Withholding:
+class Withholding(NamedTuple):
     """Which labels of a query are withheld.
 
     Attributes
@@ -52,16 +49,12 @@ class Withholding:
     """
 
     reasons: NDArray[np.object_]
-    threshold: float | None = None
-    threshold_reason: str = ""
-    notes: list[str] = field(default_factory=list)
+    threshold: float | None
+    threshold_reason: str
+    notes: list[str]
 
 
-def withhold(
-    query: Query,
-    confidence: NDArray,
-    options: PredictOptions,
-) -> Withholding:
+def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> Withholding:
     """Decide which labels are given.
 
     ``confidence`` is (n, levels) where labels are a tree: the coarsest label is
@@ -71,32 +64,55 @@ def withhold(
     Where there is an alarm, no target error can be kept: it is an aim on data like the
     training, and all labels are withheld.
     """
-    decision = Withholding(np.full(len(confidence), "", dtype=object))
+    reasons = np.full(len(confidence), "", dtype=object)
+    notes = []
     if options.unknown_rate is not None:
-        _withhold_unknown(decision, query, options.unknown_rate)
+        score = query.predictor.likeness_score
+        unknown = score.unknown(
+            query.likeness, query.labels_looked_at, options.unknown_rate
+        )
+        reasons[unknown] = UNKNOWN
+        notes.append(
+            f"{unknown.sum()} of {len(unknown)} samples ({percent(unknown.mean())}) "
+            "look like no class, and their labels are withheld; of held-out samples it "
+            f"was {percent(options.unknown_rate)}"
+        )
     target = target_error(query.predictor.model, options)
-    gives_all = options.target_error == 1 or options.sensitivity
-    if options.threshold is not None:
-        decision.threshold = options.threshold
-        decision.threshold_reason = (
-            f"asked for a confidence of at least {options.threshold:g}"
-        )
-    elif target is not None:
-        _keep_error(decision, query.predictor, confidence, target)
-    elif confidence.ndim == 2 and not gives_all:
-        decision.threshold = SURE
-        decision.threshold_reason = (
-            "a label of the tree is given where it is more probable than all others "
-            "together"
-        )
-    if decision.threshold is not None:
-        _withhold_unsure(decision, confidence, decision.threshold)
+    threshold, why = _threshold(query.predictor, confidence, options, target)
+    if threshold is not None:
+        by_level = confidence.reshape(len(confidence), -1)
+        below = by_level[:, 0] < threshold
+        reasons[below] = LOW_CONFIDENCE
+        coarser = ~below & (by_level[:, -1] < threshold)
+        notes.append(f"{_how_many(below, coarser)}: {why}")
     if target is not None:
-        _withhold_untrusted(decision, target, query)
-    _withhold_tied(decision, query.genes_apart)
+        aim = f"an error of {percent(target)} is an aim on data like the training"
+        if query.alarms:
+            reasons[:] = NOT_KEPT
+            notes.append(
+                f"{aim}, and for these there is an alarm: all labels are withheld"
+            )
+        elif query.trust.agreement is None:
+            notes.append(
+                f"{aim}: whether these are like it cannot be checked by other genes"
+            )
+    tied = query.genes_apart == 0
+    reasons[tied] = NO_INFORMATION
+    if tied.any():
+        what = counted(int(tied.sum()), "sample has", "samples have")
+        notes.append(
+            f"{what} the same value in all genes of the panel, and no label is given"
+        )
+    few = (query.genes_apart < _FEW_GENES) & ~tied
+    if few.any():
+        notes.append(
+            f"in {counted(int(few.sum()), 'sample', 'samples')} all but "
+            f"{_FEW_GENES - 1} or fewer genes of the panel have the same value: "
+            "labels there rest on few genes"
+        )
     if options.strict and query.alarms:
-        decision.reasons[:] = STRICT
-    return decision
+        reasons[:] = STRICT
+    return Withholding(reasons, threshold, why, notes)
 
 
 def target_error(model: Model, options: PredictOptions) -> float | None:
@@ -108,28 +124,27 @@ def target_error(model: Model, options: PredictOptions) -> float | None:
     other_rule = options.threshold is not None or options.sensitivity
     if target is None and trained is not None and not other_rule:
         target = trained.target_error
-    if target is None or target == 1:  # 1: withhold none
-        return None
-    check_target_error(target)
-    return target
+    return None if target == 1 else target  # 1: withhold none
 
 
-def _withhold_unknown(decision: Withholding, query: Query, rate: float) -> None:
-    """Withhold labels of samples that look like no class."""
-    score = query.predictor.likeness_score
-    unknown = score.unknown(query.likeness, query.labels_looked_at, rate)
-    decision.reasons[unknown] = UNKNOWN
-    decision.notes.append(
-        f"{unknown.sum()} of {len(unknown)} samples ({percent(unknown.mean())}) look "
-        "like no class, and their labels are withheld; of held-out samples it was "
-        f"{percent(rate)}"
-    )
-
-
-def _keep_error(
-    decision: Withholding, predictor: Predictor, confidence: NDArray, target: float
-) -> None:
-    """The confidence below which labels are withheld to keep a target error."""
+def _threshold(
+    predictor: Predictor,
+    confidence: NDArray,
+    options: PredictOptions,
+    target: float | None,
+) -> tuple[float | None, str]:
+    """The confidence below which labels are withheld, and where it comes from."""
+    by_level = confidence.ndim == 2
+    if options.threshold is not None:
+        why = f"asked for a confidence of at least {options.threshold:g}"
+        return options.threshold, why
+    if target is None:
+        if not by_level or options.target_error == 1 or options.sensitivity:
+            return None, ""
+        return SURE, (
+            "a label of the tree is given where it is more probable than all others "
+            "together"
+        )
     control = predictor.panel.error_control
     if predictor.left_out:
         raise ValueError(
@@ -141,137 +156,44 @@ def _keep_error(
             f"target error {target:g}: the model stores no errors of held-out samples; "
             "give a threshold instead"
         )
-    by_held_out = control.at(target, by_level=confidence.ndim == 2)
-    decision.threshold = raise_threshold(confidence, by_held_out.threshold, target)
-    decision.threshold_reason = by_held_out.reason
-    if decision.threshold > by_held_out.threshold:
-        decision.threshold_reason = (
-            f"the query's own confidences ask for at least {decision.threshold:.3f}, "
-            f"so that {percent(target)} of the labels given are expected to be wrong; "
-            f"by held-out samples it would be {by_held_out.threshold:.3f}"
-        )
+    by_held_out = control.at(target, by_level=by_level)
+    threshold = raise_threshold(confidence, by_held_out.threshold, target)
+    if threshold <= by_held_out.threshold:
+        return threshold, by_held_out.reason
+    return threshold, (
+        f"the query's own confidences ask for at least {threshold:.3f}, so that "
+        f"{percent(target)} of the labels given are expected to be wrong; by held-out "
+        f"samples it would be {by_held_out.threshold:.3f}"
+    )
 
 
-def _withhold_unsure(
-    decision: Withholding, confidence: NDArray, threshold: float
-) -> None:
-    """Withhold labels of low confidence."""
-    by_level = confidence.ndim == 2
-    below = (confidence[:, 0] if by_level else confidence) < threshold
-    decision.reasons[below] = LOW_CONFIDENCE
+def _how_many(below: NDArray[np.bool_], coarser: NDArray[np.bool_]) -> str:
+    """How many labels are withheld, and how many are of a coarser level, in words."""
     what = "no label is withheld"
     if below.any():
-        share = percent(below.mean())
         verb = "is" if below.sum() == 1 else "are"
+        share = percent(below.mean())
         what = f"{below.sum()} of {len(below)} labels ({share}) {verb} withheld"
-    if by_level:
-        coarse = ~below & (confidence[:, -1] < threshold)
-        if coarse.any():
-            verb = "is" if coarse.sum() == 1 else "are"
-            share = percent(coarse.mean())
-            what += f", {coarse.sum()} ({share}) {verb} coarser than a class"
-    decision.notes.append(f"{what}: {decision.threshold_reason}")
+    if coarser.any():
+        verb = "is" if coarser.sum() == 1 else "are"
+        share = percent(coarser.mean())
+        what += f", {coarser.sum()} ({share}) {verb} coarser than a class"
+    return what
 
 
-def _withhold_untrusted(decision: Withholding, target: float, query: Query) -> None:
-    """Withhold all labels where the error cannot be kept; say where nobody knows."""
-    if query.alarms:
-        decision.reasons[:] = NOT_KEPT
-        decision.notes.append(
-            f"an error of {percent(target)} is an aim on data like the training, and "
-            "for these there is an alarm: all labels are withheld"
-        )
-    elif query.trust.agreement is None:
-        decision.notes.append(
-            f"an error of {percent(target)} is an aim on data like the training: "
-            "whether these are like it cannot be checked by other genes"
-        )
-
-
-def _withhold_tied(decision: Withholding, genes_apart: NDArray) -> None:
-    """Withhold labels of samples without information; say where there is little."""
-    tied = genes_apart == 0
-    decision.reasons[tied] = NO_INFORMATION
-    if tied.any():
-        what = counted(int(tied.sum()), "sample has", "samples have")
-        decision.notes.append(
-            f"{what} the same value in all genes of the panel, and no label is given"
-        )
-    few = (genes_apart < _FEW_GENES) & ~tied
-    if few.any():
-        decision.notes.append(
-            f"in {counted(int(few.sum()), 'sample', 'samples')} all but "
-            f"{_FEW_GENES - 1} or fewer genes of the panel have the same value: "
-            "labels there rest on few genes"
-        )
-
-
-@dataclass(frozen=True)
-class OperatingPoint:
-    """A threshold on the probability of one of two classes.
-
-    Attributes
-    ----------
-    name : the class that is to be found.
-    code : the position of the class among the two.
-    asked : the sensitivity that was asked for.
-    threshold : the label is ``name`` where its probability is at least this.
-    sensitivity, specificity : of held-out samples, each with its 95 % interval.
-    """
-
-    name: str
-    code: int
-    asked: float
-    threshold: float
-    sensitivity: tuple[float, float, float]
-    specificity: tuple[float, float, float]
-
-    def chosen(self, probabilities: NDArray) -> NDArray[np.intp]:
-        """The class of each sample, from probabilities (n, 2)."""
-        is_found = probabilities[:, self.code] >= self.threshold
-        return np.where(is_found, self.code, 1 - self.code)
-
-    def note(self, n_missing: int) -> str:
-        """What the threshold is, and what it costs, by the held-out samples."""
-        note = (
-            f"labels are {self.name} from a probability of {self.threshold:.3f}: on "
-            f"held-out samples of the training a sensitivity of "
-            f"{_in_words(self.sensitivity)} (asked for: {percent(self.asked)}) and a "
-            f"specificity of {_in_words(self.specificity)}"
-        )
-        if n_missing:
-            note += (
-                f"; {n_missing} genes of the panel are missing here, and both may be "
-                "others without them"
-            )
-        return note
-
-    def found(self, judged: Performance) -> str:
-        """What it gives on the samples of an evaluation."""
-        row = judged.per_class.loc[self.name]
-        sensitivity, specificity = (
-            _in_words((row[name], row[f"{name}_low"], row[f"{name}_high"]))
-            for name in ("sensitivity", "specificity")
-        )
-        return (
-            f"for {self.name} a sensitivity of {percent(self.asked)} was asked for; on "
-            f"these samples it is {sensitivity}, the specificity {specificity}"
-        )
-
-
-def operating_point(
-    model: Model, asked: Mapping[str, float] | str | None
-) -> OperatingPoint | None:
+def operating_point(model: Model, asked: Mapping[str, float]) -> tuple[int, float, str]:
     """The threshold for a sensitivity of one class of a model of two.
 
     Parameters
     ----------
     model : trained, with its held-out probabilities.
-    asked : the class and the sensitivity; None for none.
+    asked : the class that is to be found, and the sensitivity.
+
+    Returns
+    -------
+    The position of the class, the probability from which labels are this class, and
+    what that costs by the held-out samples, in words.
     """
-    if not asked:
-        return None
-    assert not isinstance(asked, str)  # `PredictOptions` has read it
     if len(asked) != 1:
         raise ValueError(
             f"sensitivities of {some(asked)}: give one, the other class follows"
@@ -315,22 +237,20 @@ def operating_point(
             f"show at most {most:.3f}: ask for less, or train on more samples"
         )
     threshold = float(of_class[-rank])
-    return OperatingPoint(
-        name=name,
-        code=code,
-        asked=share,
-        threshold=threshold,
-        sensitivity=_share(of_class >= threshold),
-        specificity=_share(of_other < threshold),
+    sensitivity, specificity = (
+        share_in_words(hits.mean(), *map(float, wilson(hits.mean(), len(hits))))
+        for hits in (of_class >= threshold, of_other < threshold)
+    )
+    return (
+        code,
+        threshold,
+        f"labels are {name} from a probability of {threshold:.3f}: on held-out samples "
+        f"of the training a sensitivity of {sensitivity} (asked for: {percent(share)}) "
+        f"and a specificity of {specificity}",
     )
 
 
-def _share(hits: NDArray[np.bool_]) -> tuple[float, float, float]:
-    share = float(hits.mean())
-    low, high = wilson(share, len(hits))
-    return share, float(low), float(high)
-
-
-def _in_words(share: tuple[float, float, float]) -> str:
-    low, high = ends_in_percent(*share)
-    return f"{percent(share[0])} (95 % interval {low} to {high} %)"
+def share_in_words(share: float, low: float, high: float) -> str:
+    """A share with its interval, in percent."""
+    ends = ends_in_percent(share, low, high)
+    return f"{percent(share)} (95 % interval {ends[0]} to {ends[1]} %)"

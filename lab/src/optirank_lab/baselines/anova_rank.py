@@ -81,21 +81,21 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
         variance sees the values of X as they are; sample weights act on the regression
         alone.
         """
-        X, y, classes = self._checked(X, y)
-        references = self._references(X, y, classes, dataset)
-        weights = self._sample_weights(X, y, sample_weight)
-        solve = solver_at(self, dict(zip(classes.tolist(), references, strict=True)))
+        X, codes, weights = self._checked(X, y, sample_weight)
+        references = self._references(X, codes, dataset)
+        labels = self.classes_.tolist()
+        solve = solver_at(self, dict(zip(labels, references, strict=True)))
         n_reference = len(references[0])
-        return self._fit_orders(self._orders(X), y, weights, n_reference, solve)
+        return self._fit_orders(self._orders(X), codes, weights, n_reference, solve)
 
     def _references(
-        self, X, y: NDArray, classes: NDArray, dataset: ArrayLike | None
+        self, X, codes: NDArray, dataset: ArrayLike | None
     ) -> list[NDArray]:
         """The reference set of each class, as positions."""
         size = resolve_n_reference(self.n_reference, X.shape[1])
         if dataset is not None:
             dataset = np.asarray(dataset)
-            check_consistent_length(y, dataset)
+            check_consistent_length(codes, dataset)
             if n_missing := int(pd.isna(dataset).sum()):
                 raise ValueError(
                     f"dataset is missing for {n_missing} samples: drop these samples "
@@ -109,7 +109,8 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
                 UserWarning,
                 stacklevel=3,
             )
-            return [np.arange(X.shape[1])] * len(classes)
-        if len(classes) == 2:
-            return [select_stable_genes(X, y == classes[1], dataset, size)] * 2
-        return [select_stable_genes(X, y == label, dataset, size) for label in classes]
+            return [np.arange(X.shape[1])] * len(self.classes_)
+        if len(self.classes_) == 2:
+            return [select_stable_genes(X, codes == 1, dataset, size)] * 2
+        numbers = range(len(self.classes_))
+        return [select_stable_genes(X, codes == k, dataset, size) for k in numbers]
