@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -205,7 +206,7 @@ def _open_anndata(path: Path, options: ReadOptions) -> Iterator[AnnData]:
             )
         obs = _frame(group["obs"], path)
         element, part, known = choose_matrix(
-            StoredAnnData(group, path),
+            _stored_anndata(group, path),
             path,
             layer=options.layer,
             use_raw=options.use_raw,
@@ -249,21 +250,22 @@ def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
     return root
 
 
-class StoredAnnData:
+def _stored_anndata(group: Any, path: Path) -> Any:
     """The parts of an AnnData in a file, or of its raw, that `choose_matrix` asks for:
     the table of genes is read, matrices are not.
     """
-
-    def __init__(self, group: Any, path: Path) -> None:
-        X = group.get("X")
-        is_null = X is not None and X.attrs.get("encoding-type") == "null"
-        self.X: Any = None if is_null else X
-        self.layers: Any = group.get("layers", {})
-        self.var = _frame(group["var"], path)
-        self.var_names = self.var.index.str.strip()
-        raw = group.get("raw")
-        has_raw = hasattr(raw, "keys") and "X" in raw and "var" in raw
-        self.raw: Any = StoredAnnData(raw, path) if has_raw else None
+    X = group.get("X")
+    is_null = X is not None and X.attrs.get("encoding-type") == "null"
+    raw = group.get("raw")
+    has_raw = hasattr(raw, "keys") and "X" in raw and "var" in raw
+    var = _frame(group["var"], path)
+    return SimpleNamespace(
+        X=None if is_null else X,
+        layers=group.get("layers", {}),
+        var=var,
+        var_names=var.index.str.strip(),
+        raw=_stored_anndata(raw, path) if has_raw else None,
+    )
 
 
 def _frame(element: Any, path: Path) -> pd.DataFrame:

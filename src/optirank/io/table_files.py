@@ -109,9 +109,13 @@ def find_layout(path: Path, lines: Iterator[str]) -> Layout:
     fields = first.rstrip("\r\n").split("\t")
     sample = sample_of(path)
     if len(fields) == 4 and fields[0] == "N_unmapped":
-        names = ["gene", sample, "forward", "reverse"]
-        left_out = ("forward", "reverse")
-        return Layout("STAR", names, 0, 0, False, left_out, no_genes="N_")
+        return Layout(
+            "STAR",
+            ["gene", sample, "forward", "reverse"],
+            has_header=False,
+            left_out=("forward", "reverse"),
+            no_genes="N_",
+        )
     is_gene = _ENSEMBL_GENE.fullmatch(fields[0]) is not None
     if len(fields) == 2 and fields[1].isdecimal():
         if is_gene or any(line.startswith("__no_feature") for line in lines):
