@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank.io.data import DataError, make_profiles, readable
+from optirank.io.data import DataError, make_profiles
 from optirank.io.objects import TABLES_OF, choose_matrix, choose_table
 
 if TYPE_CHECKING:
@@ -226,16 +226,6 @@ def _is_zarr(folder: Path) -> bool:
 _TAKES = ("layer", "use_raw", "table")
 H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_anndata, _TAKES)
 ZARR = Format("zarr", (".zarr",), _open_anndata, _TAKES, _is_zarr)
-
-
-def stored_source(path: Path) -> dict[str, str]:
-    """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
-    from anndata.io import read_elem
-
-    with readable(path), open_hdf5(path) as file:
-        element: Any = file.get("uns/source")
-        entries: Any = read_elem(element) if hasattr(element, "keys") else {}
-    return {str(key): str(value) for key, value in entries.items()}
 
 
 def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
