@@ -111,7 +111,7 @@ def panels(samples: Samples) -> dict[int, PanelClassifier]:
 def learned_from(probabilities: NDArray, query: Any) -> NDArray:
     """Probabilities after learning from a query in memory."""
     run_pass = functools.partial(fold_matrix, query)
-    return learn_from_query(probabilities, run_pass, query.shape)
+    return learn_from_query(probabilities, run_pass, query.shape[1])
 
 
 def accuracies(models: dict[int, PanelClassifier], samples: Samples) -> Iterator[dict]:

@@ -264,7 +264,7 @@ def measure(
         if len(columns):
             by_label = RanksByLabel(lambda _, rows: labels[rows], len(classes))
             fold_matrix(X, [by_label], columns)
-            compared = agreement_of(means, by_label.result())
+            compared = agreement_of(means, *by_label.result())
             if compared.overall is not None:
                 row["agreement"] = compared.overall
                 products = compared.reference * compared.query

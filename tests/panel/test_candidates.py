@@ -19,10 +19,8 @@ from optirank_lab.baselines.transformers import label_correlations
 def added(X, codes, parts, block):
     n_classes, n_parts = int(codes.max()) + 1, int(parts.max()) + 1
     blocks = [slice(start, start + block) for start in range(0, X.shape[0], block)]
-    sums = (
-        class_sums(X[rows], codes[rows], n_classes, parts[rows], n_parts)
-        for rows in blocks
-    )
+    nothing = ClassSums(n_parts, n_classes, X.shape[1])
+    sums = (nothing.plus_samples(X[rows], codes[rows], parts[rows]) for rows in blocks)
     return functools.reduce(ClassSums.plus, sums)
 
 

@@ -5,10 +5,9 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank._util.matrices import PerSample
+from optirank._util.matrices import PerSample, as_dense
 from optirank.panel.samples import (
     DrawnSamples,
-    KeptSamples,
     deal_folds,
     fold_matrix,
     keys_of_names,
@@ -94,22 +93,21 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
     def gathered():
         accumulators = [
             DrawnSamples(codes, keys, 3, fold_of=parts - 1, per_class=0),
-            KeptSamples(rows, 40),
             PerSample(40, sort_groups),
         ]
         fold_matrix(form(X), accumulators)
         looking, *others = accumulators
         return looking.sums, *(accumulator.result() for accumulator in others)
 
-    sums, kept, groups = gathered()
+    sums, groups = gathered()
     monkeypatch.setattr("optirank.panel.samples._BLOCK_ENTRIES", 12 * 7)
-    sums_of_blocks, kept_of_blocks, groups_of_blocks = gathered()
+    sums_of_blocks, groups_of_blocks = gathered()
     np.testing.assert_allclose(sums_of_blocks.sums, sums.sums, rtol=1e-12)
     np.testing.assert_allclose(sums_of_blocks.squares, sums.squares, rtol=1e-12)
-    for several in (kept, kept_of_blocks):
-        values = several.toarray() if sparse.issparse(several) else several
-        np.testing.assert_array_equal(values, X[rows])
     np.testing.assert_array_equal(groups_of_blocks, groups)
+    some = PerSample(len(rows), as_dense)
+    fold_matrix(form(X), [some], np.array([3, 1]), rows)
+    np.testing.assert_array_equal(some.result(), X[np.ix_(rows, [3, 1])])
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])

@@ -9,12 +9,12 @@ import pytest
 
 from example_model import LABEL, reference_set
 from optirank import load, save
+from optirank._util.matrices import PerSample, as_dense
 from optirank.datasets import DataError
 from optirank.io.data import gene_names
 from optirank.io.objects import join
 from optirank.io.passes import run_pass
 from optirank.io.reading import write_h5ad
-from optirank.panel.samples import KeptSamples
 from optirank.workflow.sources import gene_names_in, genes_of_queries, open_sources
 from optirank.workflow.train import TrainingOptions, train
 from profiles import changed, take_genes, take_samples
@@ -71,10 +71,11 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
         assert gene_names(joined).tolist() == data.var_names[50:150].tolist()
         assert sum(part.n_obs for part in joined) == 150
         rows = np.array([0, 74, 75, 149])
-        kept = KeptSamples(np.arange(4), 4)
+        kept = PerSample(4, as_dense)
         run_pass(joined, [kept], data.var_names[[53, 51]], size=1, rows=rows)
-        found = kept.result().toarray()
-        np.testing.assert_array_equal(found, data.X.toarray()[rows][:, [53, 51]])
+        np.testing.assert_array_equal(
+            kept.result(), data.X.toarray()[rows][:, [53, 51]]
+        )
         result, _ = run(joined, batch=batch)
     assert set(result.held_out["source"]) == {"first", "second"}
     twice = open_sources([files[0], files[0]], [LABEL])

@@ -62,6 +62,53 @@ def doubled_ranks_in_order(values, order, out):
 
 
 @jit
+def places_in_order(values, order, indptr, n_genes, steps, out):
+    """The place of each value among those above the lowest of its sample, from 0 to 1,
+    in multiples of 1 / steps.
+
+    Arguments are as in `number_values`. Where a sample has fewer than ``n_genes``
+    values, the others are equal and below them.
+    """
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        n_lowest = 0 if end - begin < n_genes else -1  # among the values; not yet known
+        start = begin
+        for p in range(begin + 1, end + 1):
+            if p < end and values[begin + order[p]] == values[begin + order[start]]:
+                continue
+            place = 0.0
+            if n_lowest < 0:
+                n_lowest = p - begin
+            else:
+                above = 0.5 * (start + p - 1) - begin - n_lowest + 1.0
+                place = np.rint(above / (end - begin - n_lowest) * steps) / steps
+            for q in range(start, p):
+                out[begin + order[q]] = place
+            start = p
+
+
+@jit
+def add_places(indptr, genes, values, cells, parts, steps, sums, leading, trailing):
+    """Add the values of samples to ``sums`` of their cells, and their squares to
+    those of their parts.
+
+    A square is added in two parts: its multiple of 1 / steps, and what is left.
+    """
+    for i in range(indptr.shape[0] - 1):
+        sums_of_cell = sums[cells[i]]
+        first_digits = leading[parts[i]]
+        last_digits = trailing[parts[i]]
+        for p in range(indptr[i], indptr[i + 1]):
+            gene = genes[p]
+            value = np.float64(values[p])
+            square = value * value
+            first = np.floor(square * steps) / steps
+            sums_of_cell[gene] += value
+            first_digits[gene] += first
+            last_digits[gene] += square - first
+
+
+@jit
 def leave_room_for_zero(values, indptr, groups, n_groups, zero_group):
     """Give the zeros, which are not among the values, a group between negative and
     positive.

@@ -33,8 +33,8 @@ from optirank.estimators.input import (
     data_for_scoring,
     weights_of_classes,
 )
-from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import (
+    TIES,
     best_class,
     class_positions,
     probabilities,
@@ -189,14 +189,10 @@ class RankLinearClassifier(RankClassifier, ABC):
         """
         check_is_fitted(self)
         needed = np.flatnonzero(self.genes_)
-        rows = score_rows(
-            self.coef_[:, needed],
-            self.reference_weights_[:, needed],
-            self.intercept_,
-            self.ties,
-        )
         values, columns = data_for_scoring(self, X, needed)
-        scores = rows.scores(values, columns)
+        coef = self.coef_[:, needed]
+        gamma = self.reference_weights_[:, needed]
+        scores = score_rows(values, coef, gamma, self.intercept_, self.ties, columns)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def subset(self, classes: Iterable) -> Self:
@@ -282,6 +278,7 @@ class RankLinearClassifier(RankClassifier, ABC):
         if self.device == "cpu":
             from optirank.ranks.orders import order_for_fitting  # loads numba
 
+            note_compilation()
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.backend import orders_for  # a GPU is asked for
 
@@ -312,7 +309,6 @@ class RankLinearClassifier(RankClassifier, ABC):
                     list(problems.values()), **self._solver_options()
                 )
             else:
-                note_compilation()
                 parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
                 solutions = parallel(
                     delayed(solve)(problem, label, self._progress(label))

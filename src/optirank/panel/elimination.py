@@ -55,6 +55,7 @@ N_DRAWS = 3  # of the genes to leave out
 _TOL_ELIMINATION = 1e-4  # of the gradient: looser fits keep other genes
 _TOL_LAST = 1e-5  # the weights then have four digits
 
+_HASHED = 1 << 22  # ranks that are hashed at a time
 _OF_ALL = -1  # in place of a fold: all samples
 
 
@@ -336,8 +337,12 @@ class RankedSamples:
         """
         every = np.arange(len(self.codes))
         keys = mixed(np.arange(len(columns)))
-        hashes = row_hashes(self.ranks(every, columns), keys)
-        rows = np.lexsort([hashes, self.weights, self.codes])
+        n_chunks = 1 + every.size * columns.size // _HASHED
+        hashes = [
+            row_hashes(self.ranks(chunk, columns), keys)
+            for chunk in np.array_split(every, n_chunks)
+        ]
+        rows = np.lexsort([np.concatenate(hashes), self.weights, self.codes])
         return _rising(genes[columns], self.fit(rows, columns, _TOL_LAST))
 
     def eliminate(

@@ -30,7 +30,6 @@ not grow with the query.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,12 +39,11 @@ import numpy as np
 from scipy.special import softmax
 
 from optirank._util.matrices import PerSample, as_dense
-from optirank.panel.samples import DrawnSamples, KeptSamples, Pass
+from optirank.panel.samples import DrawnSamples, Pass
 from optirank.ranks.scoring import panel_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from sklearn.linear_model import LogisticRegression
 
     from optirank.panel.samples import ClassSums
 
@@ -68,14 +66,6 @@ _HALVINGS = 30  # of the range of powers: its logarithm is then known to eight d
 
 # The class of each sample of a block, whose places among all samples are the slice
 LabelsOfBlock = Callable[[Any, slice], "NDArray[np.intp]"]
-
-
-@dataclass(frozen=True)
-class LabelMeans:
-    """Mean ranks of samples by label: zeros for a label without samples."""
-
-    counts: NDArray[np.float64]  # (classes,)
-    means: NDArray[np.float64]  # (classes, genes)
 
 
 @dataclass(frozen=True)
@@ -161,10 +151,10 @@ class RanksByLabel:
         self._counts = self._counts + other._counts
         self._sums = self._sums + other._sums
 
-    def result(self) -> LabelMeans:
-        """The mean ranks of each label."""
+    def result(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Samples of each label, and their mean ranks; zeros where there are none."""
         sizes = np.maximum(self._counts, 1.0)[:, None]
-        return LabelMeans(self._counts, self._sums / sizes)
+        return self._counts, self._sums / sizes
 
 
 def further_genes(sums: ClassSums, panel: NDArray, n: int = N_GENES) -> NDArray:
@@ -181,16 +171,17 @@ def further_genes(sums: ClassSums, panel: NDArray, n: int = N_GENES) -> NDArray:
     return sums.best_genes(n, among=telling)
 
 
-def agreement_of(reference: NDArray, query: LabelMeans) -> Agreement:
-    """Compare the mean ranks of the reference (classes, genes) with those of labels.
+def agreement_of(reference: NDArray, counts: NDArray, means: NDArray) -> Agreement:
+    """Compare mean ranks (classes, genes) of the reference with those of samples by
+    label, of which `RanksByLabel` gives the numbers and means.
 
     Fewer than 50 genes compare nothing, unless their agreement is too high for chance.
     """
-    labels = np.flatnonzero(query.counts >= FEWEST_SAMPLES)
+    labels = np.flatnonzero(counts >= FEWEST_SAMPLES)
     if len(labels) < 2 or not reference.shape[1]:
         labels = labels[:0]
     of_reference = _differences(reference[labels])
-    compared = Agreement(labels, of_reference, _differences(query.means[labels]))
+    compared = Agreement(labels, of_reference, _differences(means[labels]))
     overall = compared.overall
     if overall is None or compared.n_genes >= FEWEST_GENES:
         return compared
@@ -218,11 +209,7 @@ def _correlation(a: NDArray, b: NDArray) -> float:
 
 
 def learn_from_query(
-    probabilities: NDArray,
-    run_pass: Pass,
-    shape: tuple[int, int],
-    *,
-    n_threads: int = 1,
+    probabilities: NDArray, run_pass: Pass, n_genes: int, *, n_threads: int = 1
 ) -> NDArray:
     """Probabilities of the query's samples after learning from the query itself.
 
@@ -232,8 +219,8 @@ def learn_from_query(
         Probabilities of the panel model for all samples of the query.
     run_pass : callable
         Runs over the same samples, with all genes that the query has.
-    shape : tuple of int
-        Samples and genes of the query.
+    n_genes : int
+        How many these are.
     n_threads : int
         Threads for the ranks; they change the time alone.
 
@@ -242,11 +229,6 @@ def learn_from_query(
     array of shape (n_samples, n_classes)
         The probabilities given where all samples have one label, or no gene varies.
     """
-    if shape[0] != len(probabilities):
-        raise ValueError(
-            f"the query has {shape[0]} samples and there are probabilities of "
-            f"{len(probabilities)}: give one row per sample"
-        )
     of_panel = np.log(np.maximum(probabilities, _LEAST_OF_PANEL))
     current = probabilities
     genes = None
@@ -257,31 +239,46 @@ def learn_from_query(
         if genes is None:
             looking = DrawnSamples(
                 labels,
-                np.zeros(shape[1], np.uint64),
+                np.zeros(n_genes, np.uint64),
                 probabilities.shape[1],
                 per_class=0,
                 n_threads=n_threads,
             )
-            run_pass([looking], None)
+            run_pass([looking])
             genes = looking.sums.best_genes(_N_TEACHING)
             if len(genes) < 2:
                 return current
-        rows = _surest(current, labels)
-        kept = KeptSamples(rows, len(labels))
-        run_pass([kept], genes)
-        ranks = _ranks(kept.result(), n_threads)
-        means = ranks.mean(axis=0)
-        model = _fit(ranks - means, labels[rows])
-        of_block = functools.partial(
-            _probabilities, model=model, means=means, n_threads=n_threads
-        )
-        given = PerSample(len(labels), of_block)
-        run_pass([given], genes)
-        of_query = np.full(probabilities.shape, _LEAST)
-        of_query[:, model.classes_] = np.maximum(given.result(), _LEAST)
-        of_query /= of_query.sum(axis=1, keepdims=True)
+        of_query = _of_query(current, genes, run_pass, n_threads)
         current = softmax(0.5 * of_panel + 0.5 * np.log(of_query), axis=1)
     return current
+
+
+def _of_query(
+    current: NDArray, genes: NDArray, run_pass: Pass, n_threads: int
+) -> NDArray:
+    """What a regression says that the surest of the current labels teach."""
+    from sklearn.linear_model import LogisticRegression
+
+    from optirank.ranks.orders import doubled_ranks  # loads numba
+
+    def ranks(block: Any) -> NDArray:
+        doubled = doubled_ranks(as_dense(block), n_threads)
+        return doubled.astype(np.float32) / np.float32(2 * block.shape[1])
+
+    labels = current.argmax(axis=1)
+    rows = _surest(current, labels)
+    teaching = PerSample(len(rows), ranks)
+    run_pass([teaching], genes, rows)
+    means = teaching.result().mean(axis=0)
+    model = LogisticRegression(C=_C, class_weight="balanced", max_iter=500, tol=1e-3)
+    model.fit(teaching.result() - means, labels[rows])
+    given = PerSample(
+        len(labels), lambda block: model.predict_proba(ranks(block) - means)
+    )
+    run_pass([given], genes)
+    probabilities = np.full(current.shape, _LEAST)
+    probabilities[:, model.classes_] = np.maximum(given.result(), _LEAST)
+    return probabilities / probabilities.sum(axis=1, keepdims=True)
 
 
 def sharpened(probabilities: NDArray, mean_confidence: float) -> NDArray:
@@ -319,26 +316,3 @@ def _surest(probabilities: NDArray, labels: NDArray) -> NDArray:
             surest = surest[spread]
         chosen.append(surest)
     return np.sort(np.concatenate(chosen))
-
-
-def _ranks(block: Any, n_threads: int) -> NDArray:
-    """Ranks of the genes among themselves, from 0 to 1."""
-    from optirank.ranks.orders import doubled_ranks  # loads numba
-
-    doubled = doubled_ranks(as_dense(block), n_threads)
-    return doubled.astype(np.float32) / np.float32(2 * block.shape[1])
-
-
-def _probabilities(
-    block: Any, model: LogisticRegression, means: NDArray, n_threads: int
-) -> NDArray:
-    """Probabilities that the regression gives to the samples of a block."""
-    return model.predict_proba(_ranks(block, n_threads) - means)
-
-
-def _fit(X: NDArray, labels: NDArray) -> LogisticRegression:
-    """Logistic regression in which all labels count equally."""
-    from sklearn.linear_model import LogisticRegression
-
-    model = LogisticRegression(C=_C, class_weight="balanced", max_iter=500, tol=1e-3)
-    return model.fit(X, labels)

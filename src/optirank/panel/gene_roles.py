@@ -243,7 +243,7 @@ def best_more(
     parts = fold + 1
     n_parts = int(parts.max()) + 1
     places = places_in_sample(X, n_threads)
-    sums = class_sums(places, codes, n_classes, parts, n_parts)
+    sums = class_sums(places, codes, n_classes, parts)
     every_part = np.arange(n_parts)
     pool_of = {
         k: sums.best_genes(_N_CANDIDATES, every_part[every_part != k + 1], pool)

@@ -11,8 +11,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -28,23 +27,35 @@ _FEW_GENES = 20  # above the lowest value: two samples with fewer may be equal b
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 _SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
 
-# Feeds accumulators with all samples, and some genes (positions; None for all)
-Pass = Callable[[Sequence[Accumulator], "NDArray | None"], None]
+# Feeds accumulators with some genes (positions; None for all) of all samples, or of
+# those at rising positions
+Pass = Callable[..., None]
 
 
-@dataclass(frozen=True)
 class ClassSums:
-    """What correlations with the labels need, of some samples; see `class_sums`.
+    """What correlations with the labels need, of some samples; none at first.
 
     Samples belong to a class and to a part, such as the fold that holds them out. The
     correlations of the samples of some parts follow from the sums of these parts, so
     that one pass over the samples serves every fold.
+
+    Values are places of genes, multiples of 2^-24, and their squares are summed in two
+    parts of as many digits: so all sums are exact (up to 2^29 samples), and the order
+    of the samples changes none of them.
+
+    Attributes
+    ----------
+    sizes : array of shape (parts, classes)
+    sums : array of shape (parts, classes, d)
+    leading, trailing : arrays of shape (parts, d)
+        Of squares: their first digits, and the others.
     """
 
-    sizes: NDArray  # (parts, classes)
-    sums: NDArray  # (parts, classes, d)
-    leading: NDArray  # (parts, d): of squares, their first digits
-    trailing: NDArray  # and the others
+    def __init__(self, n_parts: int, n_classes: int, n_genes: int) -> None:
+        self.sizes = np.zeros((n_parts, n_classes), np.intp)
+        self.sums = np.zeros((n_parts, n_classes, n_genes))
+        self.leading = np.zeros((n_parts, n_genes))
+        self.trailing = np.zeros((n_parts, n_genes))
 
     @property
     def squares(self) -> NDArray:
@@ -52,14 +63,39 @@ class ClassSums:
         return self.leading + self.trailing
 
     def plus(self, other: ClassSums) -> ClassSums:
-        """The sums of the samples of both; parts of equal number are the same part."""
-        totals = []
-        for pair in zip(vars(self).values(), vars(other).values(), strict=True):
-            shorter, longer = sorted(pair, key=len)
-            total = longer.copy()
-            total[: len(shorter)] += shorter
-            totals.append(total)
-        return ClassSums(*totals)
+        """The sums of the samples of both."""
+        both = copy.deepcopy(self)
+        for name, total in vars(both).items():
+            total += vars(other)[name]
+        return both
+
+    def plus_samples(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
+        """The sums with more samples, of classes and parts that are given as
+        numbers.
+        """
+        from optirank._compiled.rank_loops import add_places
+
+        n, d = X.shape
+        if sparse.issparse(X):
+            X = sparse.csr_array(X)
+            indptr, genes, values = X.indptr, X.indices, X.data
+        else:
+            values = as_dense(X).ravel()
+            indptr = np.arange(0, n * d + 1, d)
+            genes = np.tile(np.arange(d, dtype=np.int32), n)
+        both = copy.deepcopy(self)
+        np.add.at(both.sizes, (parts, codes), 1)
+        cells = parts * both.sizes.shape[1] + codes
+        totals = both.sums.reshape(-1, d), both.leading, both.trailing
+        add_places(indptr, genes, values, cells, parts, PLACE_STEPS, *totals)
+        return both
+
+    def parted(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
+        """The same sums of one part, where some of its samples are in other parts."""
+        of_some = class_sums(X, codes, self.sizes.shape[1], parts)
+        for name, total in vars(of_some).items():
+            total[0] = vars(self)[name][0] - total[1:].sum(axis=0)
+        return of_some
 
     def correlations(self, parts: NDArray | None = None) -> NDArray:
         """Correlations with the label of each class; 0 for genes that do not vary.
@@ -119,17 +155,9 @@ class ClassSums:
 
 
 def class_sums(
-    X: Any,
-    codes: NDArray,
-    n_classes: int,
-    parts: NDArray | None = None,
-    n_parts: int = 1,
+    X: Any, codes: NDArray, n_classes: int, parts: NDArray | None = None
 ) -> ClassSums:
     """The sums of samples (places of their genes) by class and part.
-
-    Values are multiples of 2^-24, as places are, and their squares are summed in two
-    parts of as many digits: so all sums are exact (up to 2^29 samples), and the order
-    of the samples changes none of them.
 
     Parameters
     ----------
@@ -137,33 +165,9 @@ def class_sums(
     codes, parts : arrays of shape (n,)
         The class and the part of each sample, as numbers; all in one part by default.
     """
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     parts = np.zeros(len(codes), np.intp) if parts is None else parts
-    cells = parts * n_classes + codes
-    n_cells = n_parts * n_classes
-    values = np.asarray(X.data if sparse.issparse(X) else X, np.float64)
-    squares = values * values
-    leading = np.floor(squares * PLACE_STEPS) / PLACE_STEPS
-    return ClassSums(
-        np.bincount(cells, minlength=n_cells).reshape(n_parts, n_classes),
-        _sums_of_groups(X, values, cells, n_cells).reshape(n_parts, n_classes, -1),
-        _sums_of_groups(X, leading, parts, n_parts),
-        _sums_of_groups(X, squares - leading, parts, n_parts),
-    )
-
-
-def _sums_of_groups(X: Any, values: NDArray, groups: NDArray, n_groups: int) -> NDArray:
-    """Sums (groups, d) of values in the places of those that X holds."""
-    d = X.shape[1]
-    if sparse.issparse(X):
-        places = np.repeat(groups * np.int64(d), np.diff(X.indptr)) + X.indices
-        sums = np.bincount(places, values, n_groups * d)
-        # Of no values at all, bincount gives whole numbers
-        return sums.astype(np.float64, copy=False).reshape(n_groups, d)
-    sums = np.zeros((n_groups, d))
-    for group in np.unique(groups):
-        sums[group] = values[groups == group].sum(axis=0)
-    return sums
+    n_parts = int(parts.max(initial=0)) + 1
+    return ClassSums(n_parts, n_classes, X.shape[1]).plus_samples(X, codes, parts)
 
 
 def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
@@ -176,40 +180,22 @@ def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
 
 
 def fold_matrix(
-    X: Any, accumulators: Sequence[Accumulator], columns: NDArray | None = None
+    X: Any,
+    accumulators: Sequence[Accumulator],
+    columns: NDArray | None = None,
+    rows: NDArray | None = None,
 ) -> None:
-    """Feed accumulators with the samples of a matrix in memory."""
+    """Feed accumulators with the samples of a matrix in memory, see `Pass`."""
+    X = X if rows is None else X[rows]
     empty = [copy.copy(accumulator) for accumulator in accumulators]
     start = 0
     for block in matrix_blocks(X, columns):
-        rows = slice(start, start + block.shape[0])
+        stop = start + block.shape[0]
         for accumulator, before in zip(accumulators, empty, strict=True):
             of_block = copy.copy(before)
-            of_block.add(block, rows)
+            of_block.add(block, slice(start, stop))
             accumulator.merge(of_block)
-        start = rows.stop
-
-
-class KeptSamples:
-    """Accumulates some samples as they are: those at rising positions ``rows``."""
-
-    def __init__(self, rows: NDArray, n_samples: int) -> None:
-        self._wanted = np.zeros(n_samples, dtype=bool)
-        self._wanted[rows] = True
-        self._blocks: list[Any] = []
-
-    def add(self, block: Any, rows: slice) -> None:
-        """Keep the samples of a block that are wanted."""
-        wanted = np.flatnonzero(self._wanted[rows])
-        self._blocks = [*self._blocks, block[wanted]]
-
-    def merge(self, other: KeptSamples) -> None:
-        """Keep those that follow."""
-        self._blocks = self._blocks + other._blocks
-
-    def result(self) -> Any:
-        """The samples: an array, or a CSC matrix, since columns are taken next."""
-        return _stacked(self._blocks, "csc")
+        start = stop
 
 
 class DrawnSamples:
@@ -217,8 +203,7 @@ class DrawnSamples:
     samples for the elimination, and folds.
 
     At most 500 samples of each class are drawn, those of lowest hash. A class that is
-    not larger is kept whole and is in no sum until the end; of a larger one somewhat
-    more are kept.
+    not larger is kept whole; of a larger one somewhat more are kept until the end.
 
     Parameters
     ----------
@@ -239,7 +224,7 @@ class DrawnSamples:
 
     Attributes
     ----------
-    sums : of the places of all samples that are not kept.
+    sums : of the places of all samples.
     """
 
     def __init__(
@@ -259,15 +244,14 @@ class DrawnSamples:
         self._fold_of = fold_of
         self._n_folds = n_folds
         self._parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-        self._n_parts = int(self._parts.max()) + 1
         self._n_threads = n_threads
         sizes = np.bincount(codes, minlength=n_classes)
-        self._is_large = sizes > per_class
         # Of which as many as are wanted are enough, but for 1 in 1e7
         enough = per_class + 6 * per_class**0.5
         share = np.minimum(enough / np.maximum(sizes, 1), 1.0)
-        self._limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
-        self.sums = self._sums_of(np.zeros((0, len(keys))), np.arange(0))
+        limits = (share * ((1 << 53) - 1)).astype(np.uint64) << np.uint64(11)
+        self._limits = np.where(sizes > per_class, limits, np.iinfo(np.uint64).max)
+        self.sums = ClassSums(int(self._parts.max()) + 1, n_classes, len(keys))
         # Of every block: positions, samples and hashes
         self._kept: list[tuple[NDArray, Any, NDArray]] = []
 
@@ -279,24 +263,12 @@ class DrawnSamples:
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
         codes = self._codes[rows]
-        ranked = np.flatnonzero(self._is_large[codes])
-        hashes = np.zeros(len(codes), np.uint64)
-        kept = ~self._is_large[codes]
-        if len(ranked):
-            places = places_in_sample(block[ranked], self._n_threads)
-            hashes[ranked] = row_hashes(places, self._keys, PLACE_STEPS)
-            kept[ranked] = hashes[ranked] < self._limits[codes[ranked]]
-            summed = ~kept[ranked]
-            others = self._sums_of(places[summed], rows.start + ranked[summed])
-            self.sums = self.sums.plus(others)
-        stay = np.flatnonzero(kept)
-        of_block = rows.start + stay, block[stay], hashes[stay]
+        places = places_in_sample(block, self._n_threads)
+        self.sums = self.sums.plus_samples(places, codes, self._parts[rows])
+        hashes = row_hashes(places, self._keys, PLACE_STEPS)
+        kept = np.flatnonzero(hashes <= self._limits[codes])
+        of_block = rows.start + kept, block[kept], hashes[kept]
         self._kept = [*self._kept, of_block]
-
-    def _sums_of(self, places: Any, rows: NDArray) -> ClassSums:
-        """The sums of some samples."""
-        codes, parts = self._codes[rows], self._parts[rows]
-        return class_sums(places, codes, self._n_classes, parts, self._n_parts)
 
     def merge(self, other: DrawnSamples) -> None:
         """Add the sums and samples that follow."""
@@ -316,27 +288,33 @@ class DrawnSamples:
         n_repeated : of the samples that are drawn, those that are equal to another one.
         """
         of_blocks, blocks, hashes = zip(*self._kept, strict=True)
+        self._kept = []  # all samples would be in memory twice
         rows = np.concatenate(of_blocks)
-        X = _stacked(blocks, "csr")
+        is_sparse = sparse.issparse(blocks[0])
+        X: Any = sparse.vstack(blocks, "csr") if is_sparse else np.concatenate(blocks)
+        del blocks
         codes = self._codes[rows]
-        drawn = _lowest(codes, np.concatenate(hashes))
-        places = _places(X, self._n_threads)
-        all_sums = class_sums(places, codes, self._n_classes).plus(self.sums)
-        hashes = row_hashes(places, mixed(all_sums.places()), PLACE_STEPS)
+        by_hash = np.lexsort([np.concatenate(hashes), codes])
+        first_of_class = np.searchsorted(codes[by_hash], codes[by_hash])
+        drawn = by_hash[np.arange(len(rows)) - first_of_class < PER_CLASS]
+        places = places_in_sample(X, self._n_threads)
+        hashes = row_hashes(places, mixed(self.sums.places()), PLACE_STEPS)
         order = np.lexsort([hashes, codes])
-        order = order[drawn[order]]
-        n_above = np.asarray((places > 0).sum(axis=1)).ravel()
+        order = order[np.isin(order, drawn)]
+        n_above = np.concatenate(
+            [np.ravel((block > 0).sum(axis=1)) for block in matrix_blocks(places)]
+        )
         folds, n_repeated = deal_folds(
             codes[order], hashes[order], n_above[order] >= _FEW_GENES, self._n_folds
         )
-        fold_of = self._fold_of
+        fold_of, sums = self._fold_of, self.sums
         if fold_of is None:
             fold_of = np.full(len(self._codes), -1)
             fold_of[rows[order]] = folds
-        n_parts = int(fold_of.max()) + 2
-        kept = class_sums(places, codes, self._n_classes, fold_of[rows] + 1, n_parts)
-        X = X[order].tocsc() if sparse.issparse(X) else X[order]
-        return kept.plus(self.sums), rows[order], X, fold_of, n_repeated
+            sums = sums.parted(places, codes, fold_of[rows] + 1)
+        del places
+        X = X[order].tocsc() if is_sparse else X[order]
+        return sums, rows[order], X, fold_of, n_repeated
 
 
 def deal_folds(
@@ -372,33 +350,6 @@ def deal_folds(
     return fold_of_group[group], n_repeated
 
 
-def _lowest(codes: NDArray, hashes: NDArray) -> NDArray:
-    """A mask of at most 500 samples per class, those of lowest hash."""
-    drawn = np.zeros(len(codes), bool)
-    for code in np.unique(codes):
-        of_class = np.flatnonzero(codes == code)
-        drawn[of_class[np.argsort(hashes[of_class], kind="stable")[:PER_CLASS]]] = True
-    return drawn
-
-
-def _places(X: Any, n_threads: int) -> Any:
-    """The places in samples that are kept; single precision holds them exactly."""
-    parts = [
-        places_in_sample(block, n_threads).astype(np.float32)
-        for block in matrix_blocks(X)
-    ]
-    if all(sparse.issparse(part) for part in parts):
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
-    return np.concatenate([as_dense(part) for part in parts])
-
-
-def _stacked(blocks: Sequence[Any], form: Literal["csr", "csc"]) -> Any:
-    """Blocks of samples below each other: an array, or a sparse matrix."""
-    if sparse.issparse(blocks[0]):
-        return sparse.vstack(blocks, format=form)
-    return np.concatenate(blocks)
-
-
 def keys_of_names(names: Iterable[object]) -> NDArray[np.uint64]:
     """A number per gene that follows from its name."""
     digests = [
@@ -427,9 +378,14 @@ def row_hashes(values: Any, keys: NDArray, factor: int = 1) -> NDArray[np.uint64
 
     Values, sparse or not, times the factor are whole numbers of at least 0.
     """
-    hashes = [
-        (block * factor).astype(np.uint64) @ keys for block in matrix_blocks(values)
-    ]
+    hashes = []
+    for block in matrix_blocks(values):
+        stored = block.data if sparse.issparse(block) else block
+        whole = (stored * factor).astype(np.uint64)
+        if sparse.issparse(block):
+            entries = (whole, block.indices, block.indptr)
+            whole = sparse.csr_array(entries, block.shape)
+        hashes.append(whole @ keys)
     return mixed(np.concatenate(hashes))
 
 
@@ -450,32 +406,17 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
     samples stay sparse. They are multiples of 2^-24, so that sums of them are exact and
     do not depend on the order of the samples.
     """
-    from optirank.ranks.orders import SparseRanks, order_samples
+    from optirank.ranks.orders import places_above_lowest
 
-    n_genes = block.shape[1]
-    every_gene = np.ones(n_genes)
     if sparse.issparse(block):
         block = sparse.csr_array(block)
         block.sum_duplicates()
         block.eliminate_zeros()
-        n_above = np.diff(block.indptr)
-        if (n_above < n_genes).all() and (block.data > 0).all():
-            ranks = order_samples(block, n_threads).ranks(every_gene, dtype=np.float64)
-            assert isinstance(ranks, SparseRanks)
-            shift = ranks.constants - (n_genes - n_above) + 1.0
-            above = ranks.excess + np.repeat(shift, n_above)
-            data = np.rint(above / np.repeat(n_above, n_above) * PLACE_STEPS)
-            data /= PLACE_STEPS
+        if (block.data > 0).all():
+            data = places_above_lowest(block, PLACE_STEPS, n_threads)
             return sparse.csr_array((data, block.indices, block.indptr), block.shape)
-    ranks = order_samples(as_dense(block), n_threads).ranks(
-        every_gene, dtype=np.float64
-    )
-    values = ranks.columns(np.arange(n_genes))
-    lowest = values.min(axis=1, keepdims=True)
-    n_lowest = 2.0 * lowest + 1.0
-    n_above = np.maximum(n_genes - n_lowest, 1.0)
-    places = np.where(values > lowest, (values - n_lowest + 1.0) / n_above, 0.0)
-    return np.rint(places * PLACE_STEPS) / PLACE_STEPS
+    values = as_dense(block)
+    return places_above_lowest(values, PLACE_STEPS, n_threads).reshape(values.shape)
 
 
 def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:

@@ -14,6 +14,7 @@ place of the float64 one.
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from scipy import sparse
 from optirank._compiled import rank_loops
 from optirank._util.matrices import product
 from optirank._util.work import threads, worker_count
-from optirank.ranks.relative import check_finite, check_ties
+from optirank.ranks.scoring import check_finite, check_ties
 
 # Share of non-zeros above which dense orders are faster (bench_sparse.py)
 DENSE_ABOVE = 0.11
@@ -304,8 +305,6 @@ def order_samples(
             f"X has shape {samples.shape}: samples x genes are needed, at least one of "
             "each"
         )
-    nothing = samples[:0]  # refuses a wrong type before any work
-    _sortable(nothing.data if stays_sparse else nothing)
     order = _order_sparse if stays_sparse else _order_dense
     return order(samples, n_jobs)
 
@@ -327,6 +326,32 @@ def doubled_ranks(values: NDArray, n_threads: int = 1) -> NDArray:
     return out
 
 
+def places_above_lowest(X: Any, steps: int, n_threads: int = 1) -> NDArray[np.float32]:
+    """The place of each value among those above the lowest of its sample, from 0 to 1.
+
+    Parameters
+    ----------
+    X : array, or CSR array that stores no value below or at 0
+        The samples; a gene that is not stored has the lowest value.
+    steps : places are rounded to multiples of 1 / steps.
+
+    Returns
+    -------
+    The places of all values (that are stored), one sample after the other.
+    """
+    n, d = X.shape
+    is_sparse = sparse.issparse(X)
+    indptr = X.indptr if is_sparse else np.arange(0, X.size + 1, d)
+    places = np.empty(indptr[-1], np.float32)
+
+    def place_block(block: slice) -> None:
+        entries = slice(indptr[block.start], indptr[block.stop])
+        rank_loops.places_in_order(*_sorted(X, block), d, steps, places[entries])
+
+    _in_blocks(place_block, n, len(places) // max(1, n), n_threads)
+    return places
+
+
 def order_for_fitting(X, n_jobs: int | None = None) -> SampleOrders:
     """Orders of the samples; sparse data with many non-zeros become dense orders."""
     orders = order_samples(X, n_jobs or 1)
@@ -342,13 +367,10 @@ def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
     n_groups = np.empty(n, np.int32)
 
     def order_block(block: slice) -> None:
-        values = _sortable(X[block])
-        check_finite(values)
-        order = _argsort(values)
-        ordered[block] = order
+        values, order, starts = _sorted(X, block)
+        ordered[block] = order.reshape(-1, d)
         numbers = groups[block].reshape(-1), n_groups[block]
-        starts = np.arange(0, values.size + 1, d)
-        rank_loops.number_values(values.ravel(), order.ravel(), starts, *numbers)
+        rank_loops.number_values(values, order, starts, *numbers)
 
     _in_blocks(order_block, n, d, n_jobs)
     return DenseOrders(groups, ordered, n_groups)
@@ -359,29 +381,42 @@ def _order_sparse(X: Any, n_jobs: int | None) -> SparseOrders:
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
-    values = _sortable(X.data)
-    check_finite(values)
     n, d = X.shape
     indptr = X.indptr.astype(np.int64)
-    groups = np.empty(values.size, _index_type(d))
+    groups = np.empty(X.nnz, _index_type(d))
     n_groups = np.empty(n, np.int32)
     zero_group = np.empty(n, np.int32)
 
     def order_block(block: slice) -> None:
-        begin, end = indptr[block.start], indptr[block.stop]
-        starts = indptr[block.start : block.stop + 1] - begin
-        part = values[begin:end]
-        order = np.empty(part.size, np.int64)
-        for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            order[start:stop] = _argsort(part[start:stop])
-        numbers = groups[begin:end], n_groups[block]
-        rank_loops.number_values(part, order, starts, *numbers)
-        rank_loops.leave_room_for_zero(part, starts, *numbers, zero_group[block])
+        values, order, starts = _sorted(X, block)
+        entries = slice(indptr[block.start], indptr[block.stop])
+        numbers = groups[entries], n_groups[block]
+        rank_loops.number_values(values, order, starts, *numbers)
+        rank_loops.leave_room_for_zero(values, starts, *numbers, zero_group[block])
 
-    _in_blocks(order_block, n, values.size // n, n_jobs)
+    _in_blocks(order_block, n, X.nnz // n, n_jobs)
     return SparseOrders(
         indptr, X.indices.astype(_index_type(d)), groups, n_groups, zero_group, d
     )
+
+
+def _sorted(X: Any, rows: slice) -> tuple[NDArray, NDArray, NDArray]:
+    """The values of some samples (of a CSR array those that are stored) one sample
+    after the other, the order that sorts each, and where each begins.
+    """
+    if not sparse.issparse(X):
+        values = _sortable(X[rows])
+        check_finite(values)
+        starts = np.arange(0, values.size + 1, values.shape[1])
+        return values.ravel(), _argsort(values).ravel(), starts
+    begin, end = X.indptr[rows.start], X.indptr[rows.stop]
+    values = _sortable(X.data[begin:end])
+    check_finite(values)
+    starts = X.indptr[rows.start : rows.stop + 1].astype(np.int64) - begin
+    order = np.empty(values.size, np.int64)
+    for start, stop in itertools.pairwise(starts.tolist()):
+        order[start:stop] = _argsort(values[start:stop])
+    return values, order, starts
 
 
 def _in_blocks(

@@ -322,7 +322,7 @@ def _further(prepared: Prepared, panel: SizedPanel) -> FurtherGenes | None:
     codes = prepared.codes[prepared.kept]
     ranks = RanksByLabel(lambda _, rows: codes[rows], len(prepared.classes))
     fold_matrix(prepared.X, [ranks], genes)
-    means = ranks.result().means.astype(np.float16)
+    means = ranks.result()[1].astype(np.float16)
     return FurtherGenes(prepared.genes[genes], means)
 
 
@@ -348,7 +348,7 @@ def _card(
         name=options.name,
         description=options.description,
         method=options.method,
-        label=", ".join(options.columns),
+        label=", ".join(options.label),
         batch=options.batch or "",
         n_samples=len(prepared.codes),
         class_counts=dict(zip(classes, counts, strict=True)),

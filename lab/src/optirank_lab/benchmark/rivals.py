@@ -256,7 +256,7 @@ class AdaptedNearestMean(ClassifierMixin, BaseEstimator):
         """Labels after learning from these samples."""
         correlations = self.means_.correlations(X[:, : self.n_genes])
         soft = softmax(self.sharpness_ * correlations, axis=1)
-        learned = learn_from_query(soft, partial(fold_matrix, X), X.shape)
+        learned = learn_from_query(soft, partial(fold_matrix, X), X.shape[1])
         return self.classes_[learned.argmax(axis=1)]
 
 
