@@ -40,7 +40,7 @@ from scipy.special import softmax
 
 from optirank._util.matrices import PerSample, as_dense
 from optirank.panel.samples import DrawnSamples, Pass
-from optirank.ranks.scoring import panel_ranks
+from optirank.ranks.scoring import panel_ranks, row_correlations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,13 +93,14 @@ class Agreement:
         """The agreement over all labels; None where there is none."""
         if not len(self.labels):
             return None
-        return _correlation(self.reference.ravel(), self.query.ravel())
+        reference, query = self.reference.reshape(1, -1), self.query.reshape(1, -1)
+        return float(row_correlations(reference, query)[0])
 
     @cached_property
     def by_label(self) -> dict[int, float]:
         """The agreement of each label that was looked at, by its position."""
-        rows = zip(self.labels.tolist(), self.reference, self.query, strict=True)
-        return {label: _correlation(own, given) for label, own, given in rows}
+        agreements = row_correlations(self.reference, self.query)
+        return dict(zip(self.labels.tolist(), agreements.tolist(), strict=True))
 
 
 class RanksByLabel:
@@ -198,14 +199,6 @@ def every_so_many(n_samples: int) -> int:
 def _differences(means: NDArray) -> NDArray[np.float64]:
     means = means.astype(np.float64)
     return means - means.mean(axis=0) if len(means) else means
-
-
-def _correlation(a: NDArray, b: NDArray) -> float:
-    """The correlation of two rows; 0 where one is constant."""
-    a = a - a.mean()
-    b = b - b.mean()
-    size = float(np.sqrt((a**2).sum() * (b**2).sum()))
-    return float((a * b).sum()) / size if size > 0 else 0.0
 
 
 def learn_from_query(
