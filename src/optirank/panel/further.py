@@ -99,6 +99,8 @@ class Agreement:
     @cached_property
     def by_label(self) -> dict[int, float]:
         """The agreement of each label that was looked at, by its position."""
+        if not len(self.labels):
+            return {}
         agreements = row_correlations(self.reference, self.query)
         return dict(zip(self.labels.tolist(), agreements.tolist(), strict=True))
 
