@@ -315,7 +315,7 @@ class RankedSamples:
     ) -> NDArray:
         """Weights of some genes, for the classes that there are among some samples."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
-        fit = fit_votes(
+        return fit_votes(
             self.ranks(rows, genes),
             codes,
             len(present),
@@ -325,7 +325,6 @@ class RankedSamples:
             start=start,
             n_threads=self.n_threads,
         )
-        return fit.coef
 
     def panel(self, columns: NDArray, genes: NDArray) -> Panel:
         """A panel of some columns, fitted on all samples; ``genes`` are the positions
