@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from timing import QUICK, columns, heading, interleaved, line, peak_memory
 
 from optirank import RankLogisticRegression
-from optirank.ranks.relative import relative_ranks
+from optirank.ranks.scoring import weighted_ranks
 from optirank_lab import TopScoringPairsClassifier
 
 
@@ -93,7 +93,7 @@ def main() -> None:
     )
     columns()
     X, y = make_data(n, d)
-    R = relative_ranks(X, np.arange(d))
+    R = weighted_ranks(X, np.ones(d))
     RankLogisticRegression().fit(X[:50, :20], y[:50])  # compiles
     with threadpool_limits(1):
         for l1, l2 in ((0.0, 1e-3), (1e-3, 1e-3), (0.0, 1e-2), (0.0, 1e-4)):

@@ -24,7 +24,7 @@ from timing import ANCHORS, QUICK, columns, heading, line, peak_memory
 
 from optirank import OptirankClassifier
 from optirank.ranks.orders import order_samples
-from optirank.ranks.relative import relative_ranks
+from optirank.ranks.scoring import weighted_ranks
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.problem import Problem, sample_weights
 
@@ -132,7 +132,7 @@ def anchors() -> None:
     }
     data = {name: (arrays["X"], arrays["y"]) for name, arrays in data.items()}
     ranks = {
-        name: relative_ranks(X, np.arange(X.shape[1])).astype(np.float64)
+        name: weighted_ranks(X, np.ones(X.shape[1])).astype(np.float64)
         for name, (X, _) in data.items()
     }
     X, y = data["nb_n700_d50"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank.ranks.relative import check_ties
+from optirank.ranks.scoring import check_ties
 
 
 def comparison_matrix(x: ArrayLike, ties: str = "average") -> NDArray[np.float64]:

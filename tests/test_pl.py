@@ -200,14 +200,14 @@ def test_labels_of_sizes_do_not_overlap():
         }
     )
     _, ax = mpl.pyplot.subplots(figsize=(6.6, 4.0), layout="constrained")
-    draw_sizes(ax, curve)
+    draw_sizes(curve, ax=ax)
     ax.figure.canvas.draw()
     labels = ax.get_xticklabels()
     assert "500" in [label.get_text() for label in labels]
     boxes = [label.get_window_extent() for label in labels]
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
     curve["chosen"] = curve["n_genes"] == 100
-    draw_sizes(ax, curve)
+    draw_sizes(curve, ax=ax)
     shown = [label.get_text() for label in ax.get_xticklabels()]
     assert shown == ["10", "20", "50", "100", "200", "537"]
 
@@ -263,7 +263,7 @@ def test_of_many_labels_those_of_least_and_most_agreement_are_drawn():
     query = reference + noise * rng.normal(size=(20, 60))
     compared = Agreement(np.arange(20), reference, query)
     _, ax = mpl.pyplot.subplots()
-    draw_agreement(ax, compared, [f"type {k}" for k in range(20)])
+    draw_agreement(compared, [f"type {k}" for k in range(20)], ax=ax)
     drawn = list(agreements(ax))
     assert len(drawn) == 12
     assert drawn[-1] == "type 0"

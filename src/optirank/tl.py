@@ -518,7 +518,7 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [test_label or options.columns[-1]]
+        columns = [test_label or options.label[-1]]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
     with progress_bar("designing", shown=verbose) as bar:

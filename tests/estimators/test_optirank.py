@@ -16,7 +16,7 @@ from sklearn.metrics import balanced_accuracy_score
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
 from optirank.ranks.orders import DENSE_ABOVE
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
 
 MODELS = {

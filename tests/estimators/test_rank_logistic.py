@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from optirank import (
     RankLogisticRegression,
 )
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 
 
 def make_counts(n=120, d=20, n_classes=2, seed=0):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
-from optirank.ranks.relative import TIES, check_ties
+from optirank.ranks.scoring import TIES, check_ties
 from rank_definition import (
     comparison_matrix,
     coranks_by_definition,

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from optirank.ranks import orders as module
 from optirank.ranks.orders import DenseOrders, SparseOrders, order_samples
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from rank_definition import coranks_by_definition, ranks_by_definition
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)

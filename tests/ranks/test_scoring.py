@@ -15,8 +15,7 @@ from scipy import sparse
 
 from optirank.ranks import orders, scoring
 from optirank.ranks.orders import order_samples
-from optirank.ranks.relative import TIES
-from optirank.ranks.scoring import score_rows
+from optirank.ranks.scoring import TIES, score_rows
 from rank_definition import ranks_by_definition
 
 CONTAINERS = {
@@ -77,7 +76,7 @@ def by_definition(X: np.ndarray, coef, gamma, intercept, ties) -> np.ndarray:
 )
 def test_scores_are_what_the_definition_says(compiled, model, seed, container, density):
     X = make_samples(seed, 4, model[0].shape[1], density)
-    found = score_rows(*model).scores(CONTAINERS[container](X), compiled=compiled)
+    found = score_rows(CONTAINERS[container](X), *model, compiled=compiled)
     np.testing.assert_allclose(found, by_definition(X, *model), rtol=1e-10, atol=1e-10)
 
 
@@ -87,7 +86,7 @@ def test_the_genes_are_found_at_their_columns(compiled, model, seed, container):
     q = model[0].shape[1]
     columns = np.random.default_rng(seed).permutation(q + 3)[:q]
     X = make_samples(seed, 4, q + 3, 0.5)
-    found = score_rows(*model).scores(CONTAINERS[container](X), columns, compiled)
+    found = score_rows(CONTAINERS[container](X), *model, columns, compiled)
     np.testing.assert_allclose(
         found, by_definition(X[:, columns], *model), rtol=1e-10, atol=1e-10
     )
@@ -98,9 +97,8 @@ def test_a_score_does_not_depend_on_the_samples_beside(model, seed, as_sparse):
     X = make_samples(seed, 9, model[0].shape[1], 0.5)
     X[4:] += 0.5  # no zeros
     X = sparse.csr_array(X) if as_sparse else X
-    rows = score_rows(*model)
-    whole = rows.scores(X, compiled=False)
-    alone = np.vstack([rows.scores(X[[i]], compiled=False) for i in range(9)])
+    whole = score_rows(X, *model, compiled=False)
+    alone = np.vstack([score_rows(X[[i]], *model, compiled=False) for i in range(9)])
     np.testing.assert_array_equal(alone, whole)
 
 
@@ -108,9 +106,8 @@ def test_a_score_does_not_depend_on_the_samples_beside(model, seed, as_sparse):
 def test_a_row_without_weights_or_reference_genes_scores_its_intercept(compiled):
     coef, gamma = np.array([[0.0, 0, 0], [1, 0, 0]]), np.array([[0.0, 0, 0], [0, 1, 1]])
     X = np.array([[1.0, 2, 3], [3, 2, 1]])
-    found = score_rows(coef, gamma, np.array([-np.inf, 0.5]), "min").scores(
-        X, compiled=compiled
-    )
+    intercept = np.array([-np.inf, 0.5])
+    found = score_rows(X, coef, gamma, intercept, "min", compiled=compiled)
     np.testing.assert_array_equal(found, [[-np.inf, 0.5], [-np.inf, 1.5]])
 
 
@@ -120,17 +117,17 @@ def test_scoring_compiles_where_there_is_enough_to_do(monkeypatch):
     monkeypatch.setattr(
         orders, "order_samples", lambda X: used.append(len(X)) or order_samples(X)
     )
-    model = score_rows(*make_rows(0, 2, 6, 2, False, "average"))
-    model.scores(np.ones((4, 6)))
-    model.scores(np.ones((5, 6)))
+    model = make_rows(0, 2, 6, 2, False, "average")
+    score_rows(np.ones((4, 6)), *model)
+    score_rows(np.ones((5, 6)), *model)
     assert used == [5]
 
 
 def test_scoring_a_few_samples_loads_neither_numba_nor_scipy():
     code = (
         "import sys, numpy as np; from optirank.ranks.scoring import score_rows; "
-        "score_rows(np.eye(3), np.ones((3, 3)), np.zeros(3), "
-        "'average').scores(np.eye(3)); print([m for m in ('numba', 'scipy') if m in "
+        "score_rows(np.eye(3), np.eye(3), np.ones((3, 3)), np.zeros(3), 'average'); "
+        "print([m for m in ('numba', 'scipy') if m in "
         "sys.modules])"
     )
     done = subprocess.run(

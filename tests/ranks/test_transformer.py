@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import ReferenceRankTransformer
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
 
 GENES = ["TP53", "BRCA1", "GAPDH", "ACTB"]
@@ -128,7 +128,7 @@ def test_fitting_leaves_the_options_and_the_data_alone():
         ([1, 1], "more than once, such as 1"),
         (
             [0.5, 0.5, 1.0, 0.0],
-            "dtype float64: give a boolean mask or integer positions",
+            "dtype float64: give a one-dimensional boolean mask or integer positions",
         ),
         ("TP53", "0 dimensions"),
         (

@@ -24,7 +24,7 @@ from solver_cases import (
 from optirank._util.matrices import product
 from optirank.datasets import make_unstable_ranks
 from optirank.ranks import orders
-from optirank.ranks.relative import TIES, relative_ranks
+from optirank.ranks.scoring import TIES, weighted_ranks
 from optirank.solver import blocks, convex, exchange
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.constants import STARTS
@@ -367,7 +367,7 @@ def immune_cells(data_folder):
         warnings.simplefilter("ignore")
         cells = anndata.read_h5ad(data_folder / "zilionis_mouse_immune.h5ad")
     X = cells.X.toarray()
-    ranks = relative_ranks(X, np.arange(X.shape[1]))
+    ranks = weighted_ranks(X, np.ones(X.shape[1]))
     ranks -= ranks.mean(axis=0)
     return X, cells.obs["cell_type"].to_numpy().astype(str), ranks
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from solver_cases import assert_a_set, assert_relaxed_optimal, make_data, make_problem
 
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from optirank.solver import bpcd
 from optirank.solver.bpcd import Descent, push
 from optirank.solver.convex import solve_at

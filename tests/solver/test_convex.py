@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from solver_cases import CONTAINERS, assert_weights_optimal
 
 from optirank.ranks.orders import order_samples
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from optirank.solver.blocks import ElasticNet, LogisticLoss
 from optirank.solver.convex import (
     RidgeHessian,

@@ -12,7 +12,7 @@ from scipy.optimize import approx_fprime
 from solver_cases import CONTAINERS, gradients
 
 from optirank.ranks.orders import order_samples
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from optirank.solver.blocks import ElasticNet
 from optirank.solver.problem import RIDGE_FLOOR, Problem, sample_weights, sigmoid
 from rank_definition import ranks_by_definition

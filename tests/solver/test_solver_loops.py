@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from optirank._compiled import rank_loops, solver_loops
 from optirank.ranks.orders import order_samples
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from optirank.solver.problem import sigmoid
 from rank_definition import comparison_matrix, ranks_by_definition
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from solver_cases import CONTAINERS, gradients, make_data, make_problem
 
 from optirank._compiled.solver_loops import curvature_bound
-from optirank.ranks.relative import TIES
+from optirank.ranks.scoring import TIES
 from optirank.solver.blocks import (
     CappedSimplex,
     LogisticLoss,

@@ -562,9 +562,15 @@ def test_orientation_is_told_by_the_genes_of_the_model(folder):
     assert ours[0]["csv"] == ours[1]["csv"]
 
 
-def test_names_of_the_modules_do_not_collide():
-    for entry in ("app", "worker"):
-        assert "import" not in bundle(entry).split()
+@pytest.mark.parametrize("entry", ["app", "worker"])
+def test_names_of_the_modules_do_not_collide_and_none_ends_the_script(entry):
+    text = bundle(entry)
+    assert "import" not in text.split()
+    assert "</script" not in text
+    pattern = r"^(?:async )?(?:function\*?|const|let|class) (\w+)"
+    names = re.findall(pattern, text, re.MULTILINE)
+    assert len(names) > 100
+    assert len(set(names)) == len(names)
 
 
 def test_a_model_with_reference_sets_is_refused_in_clear_words():

@@ -145,7 +145,7 @@ def test_what_cannot_be_fitted_is_refused_with_the_remedy():
     ladder = np.linspace(0, 1, len(X))[:, None] + np.arange(1, 6) * 10
     with pytest.raises(ValueError, match="changes its order"):
         small().fit(ladder, y)
-    with pytest.raises(ValueError, match=r"n_trees=0: use an int"):
+    with pytest.raises(ValueError, match=r"'n_trees' parameter of .* must be an int"):
         small(n_trees=0).fit(X, y)
 
 

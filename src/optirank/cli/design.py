@@ -182,14 +182,14 @@ def design(
         **opt.reference_options(context),
         query_genes=query_genes,
     )
-    judged_by = test_label or asked.columns[-1]
+    judged_by = test_label or asked.label[-1]
     judging: Any = nullcontext()
     if test is not None:
         genes_in = genes_in if is_table(test) else None
         judging = open_file(test, label=judged_by, genes_in=genes_in)
     with (
         outputs(context, {"the panel": out, "the model": model_out}) as target,
-        open_sources(files, asked.columns, batch, **reading) as (data, source_column),
+        open_sources(files, asked.label, batch, **reading) as (data, source_column),
         judging as judges,
         progress_bar("designing", lines=True) as bar,
     ):

@@ -224,7 +224,7 @@ def train(
         mapping=opt.renamed(mapping),
         query_genes=genes_of_queries(query or (), reading.get("genes_in")),
     )
-    opened = open_sources(files, asked.columns, batch, for_query=bool(query), **reading)
+    opened = open_sources(files, asked.label, batch, for_query=bool(query), **reading)
     with (
         outputs(context, {"the model": out}, ".optirank") as target,
         opened as (data, source_column),

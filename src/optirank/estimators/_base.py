@@ -33,8 +33,8 @@ from optirank.estimators.input import (
     data_for_scoring,
     weights_of_classes,
 )
-from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import (
+    TIES,
     best_class,
     class_positions,
     probabilities,
@@ -189,14 +189,10 @@ class RankLinearClassifier(RankClassifier, ABC):
         """
         check_is_fitted(self)
         needed = np.flatnonzero(self.genes_)
-        rows = score_rows(
-            self.coef_[:, needed],
-            self.reference_weights_[:, needed],
-            self.intercept_,
-            self.ties,
-        )
         values, columns = data_for_scoring(self, X, needed)
-        scores = rows.scores(values, columns)
+        coef = self.coef_[:, needed]
+        gamma = self.reference_weights_[:, needed]
+        scores = score_rows(values, coef, gamma, self.intercept_, self.ties, columns)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def subset(self, classes: Iterable) -> Self:

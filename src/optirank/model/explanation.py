@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.scoring import weighted_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ def explain(
             )
             table = pd.concat([intercept, table], ignore_index=True)
         table["speaks_for"] = [
-            _words(amount, label, first_of_two) for amount in table["contribution"]
+            speaks_for(amount, label, first_of_two) for amount in table["contribution"]
         ]
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
@@ -202,7 +202,7 @@ def deciding_pairs(
             "value_higher": values[higher],
             "value_lower": values[lower],
             "vote": votes[order],
-            "speaks_for": [_words(vote, label, None) for vote in votes[order]],
+            "speaks_for": [speaks_for(vote, label, None) for vote in votes[order]],
         }
     )
 
@@ -252,8 +252,8 @@ def _contributing_ranks(
     return ranks, base
 
 
-def _words(amount: float, label: Any, first_of_two: Any) -> str:
-    """For which class an amount speaks."""
+def speaks_for(amount: float, label: Any, first_of_two: Any) -> str:
+    """For or against which class an amount speaks."""
     if amount == 0:
         return ""
     if amount > 0:

@@ -161,8 +161,7 @@ def _read(archive: Archive) -> Model:
         f"optirank {optirank.__version__}, which reads version {SCHEMA}: update "
         "optirank, or train the model again",
     )
-    labels = document.get("classes")
-    labels = from_plain(_LABELS, labels, archive, "classes")
+    labels = from_plain(_LABELS, document.get("classes"), archive, "classes")
     document["classes"] = _label_array(labels, document.pop("label_type", None))
     # An array has a row per class, and the document has the name of each column
     archive.most_entries = len(labels) * max(N_LEVELS, archive.n_values)

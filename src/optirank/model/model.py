@@ -29,8 +29,12 @@ from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.likeness import FurtherGenes, Likeness
 from optirank.model.predictor import Predictor, bind
 from optirank.model.tree import Terms, Tree
-from optirank.ranks.relative import check_ties
-from optirank.ranks.scoring import best_class, class_positions, probabilities
+from optirank.ranks.scoring import (
+    best_class,
+    check_ties,
+    class_positions,
+    probabilities,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -370,8 +374,7 @@ class Model:
             training data, or its columns are named by ``genes``.
         genes : the names of X's columns, where X does not have them.
         """
-        predictor, matrix = self._bound(X, genes)
-        return predictor.scores(matrix)
+        return self._scored(X, genes)[1]
 
     def predict(self, X: Any, genes: Iterable[str] | None = None) -> NDArray:
         """The label of each sample of X; parameters as in :meth:`decision_function`."""
@@ -381,8 +384,8 @@ class Model:
         self, X: Any, genes: Iterable[str] | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, classes), calibrated where the model has a calibration."""
-        predictor, matrix = self._bound(X, genes)
-        return predictor.panel.probabilities(predictor.scores(matrix))
+        predictor, scores = self._scored(X, genes)
+        return predictor.panel.probabilities(scores)
 
     def label(self, X: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
         """One line per sample: label, confidence and ``probability_<class>``.
@@ -392,8 +395,7 @@ class Model:
         """
         import pandas as pd
 
-        predictor, matrix = self._bound(X, genes)
-        scores = predictor.scores(matrix)
+        predictor, scores = self._scored(X, genes)
         probabilities = predictor.panel.probabilities(scores)
         chosen = best_class(scores)
         columns: dict[str, Any] = {
@@ -457,7 +459,8 @@ class Model:
         labels = self.classes[kept]
         card = self.card.of_classes([str(label) for label in labels])
         tree = None if self.tree is None else self.tree.of_classes(labels)
-        part = replace(
+        known = [str(label) for label in labels] if tree is None else tree.labels
+        return replace(
             self,
             classes=labels,
             panels=panels,
@@ -465,10 +468,8 @@ class Model:
             further=self.further and self.further.of_classes(kept),
             digest="",
             tree=tree,
+            terms=self.terms and self.terms.of_labels(known),
         )
-        if self.terms is None:
-            return part
-        return replace(part, terms=self.terms.of_labels(part.labels))
 
     def narrow(self) -> Model:
         """The model for data that have the columns of its panel alone, in
@@ -482,8 +483,10 @@ class Model:
             digest="",
         )
 
-    def _bound(self, X: Any, genes: Iterable[str] | None) -> tuple[Predictor, Any]:
-        """The model over the columns of X, and X as a matrix."""
+    def _scored(
+        self, X: Any, genes: Iterable[str] | None
+    ) -> tuple[Predictor, NDArray[np.float64]]:
+        """The model over the columns of X, and its scores."""
         if hasattr(X, "obs_names"):
             raise TypeError(
                 "an AnnData was given: use optirank.tl.annotate(adata, model), or give "
@@ -499,4 +502,5 @@ class Model:
                 f"had {self.n_features}: give a data frame, the names of the columns "
                 "(genes=), or use model.narrow() for the panel's columns alone"
             )
-        return self.bind(genes), X
+        predictor = self.bind(genes)
+        return predictor, predictor.scores(X)

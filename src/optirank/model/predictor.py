@@ -42,8 +42,7 @@ class MissingGenesError(ValueError):
         n_classes = len(model.classes)
         n_genes = len(match.genes)
         n_present = int(match.present.sum())
-        enough_genes = n_present >= _least_genes(model)
-        self.droppable = enough_genes and 2 <= n_classes - len(lacking) < n_classes
+        self.droppable = 2 <= n_classes - len(lacking) < n_classes
         remedies = ["check that the gene names are of the same kind as the model's"]
         if match.other_column:
             column, n_there = match.other_column
@@ -58,7 +57,7 @@ class MissingGenesError(ValueError):
         classes = counted(len(lacking), "class", "classes")
         if n_present == 0:
             what = f"none of the model's {n_genes} genes are present"
-        elif not enough_genes:
+        elif model.votes and n_present == 1:
             what = f"one of the model's {n_genes} genes is present, and ranks need two"
         elif model.votes:
             what = f"no gene with a vote for {classes} is present: {some(lacking)}"
@@ -125,8 +124,9 @@ class Predictor:
             stand_ins = np.where(present, 0.0, panel.coef * means)
             base = references.intercept + stand_ins.sum(axis=1)
             gamma = references.weights[:, present]
-            rows = score_rows(coef, gamma, base, references.ties)
-            scores = rows.scores(X, self.columns, self.compiled)
+            scores = score_rows(
+                X, coef, gamma, base, references.ties, self.columns, self.compiled
+            )
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
@@ -263,7 +263,7 @@ def bind(
         )
     lacking = _lacking(model.panels[size], match.present, model.classes)
     left_out: tuple[str, ...] = ()
-    if lacking or match.present.sum() < _least_genes(model):
+    if lacking:
         error = MissingGenesError(model, match, lacking)
         if not (drop_classes and error.droppable):
             raise error
@@ -296,18 +296,13 @@ def _best_size(model: Model, match: GeneMatch) -> int:
     return best if expected[best] > expected[own] + error else own
 
 
-def _least_genes(model: Model) -> int:
-    """Genes that must be there: two can vote; a reference set may be a single gene."""
-    return 2 if model.votes else 1
-
-
 def _lacking(
     panel: SizedPanel, present: NDArray[np.bool_], classes: NDArray
 ) -> list[str]:
     """Classes that cannot be told by the genes that are there."""
     weights = np.abs(panel.coef)
-    if panel.references is None:
-        without = ~weights[:, present].any(axis=1)
+    if panel.references is None:  # a gene alone has no rank
+        without = ~weights[:, present].any(axis=1) | (present.sum() < 2)
     else:
         gamma = panel.references.weights
         needed = (weights > 0) | (gamma > 0)

@@ -28,8 +28,7 @@ import numpy as np
 
 from optirank._util.matrices import as_dense, product
 from optirank._util.work import one_blas_thread, threads
-from optirank.ranks.relative import weighted_ranks
-from optirank.ranks.scoring import needed_values, worth_compiling
+from optirank.ranks.scoring import needed_values, weighted_ranks, worth_compiling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -111,8 +111,8 @@ def save_figure(ax: Axes, path: str | Path) -> Path:
     return path
 
 
-def figure_image(draw: Callable[..., Any], *shown: Any) -> str:
-    """What ``draw(figure, *shown)`` draws, as an image that needs no other file."""
+def figure_image(draw: Callable[..., Any], *shown: Any, **options: Any) -> str:
+    """What ``draw(*shown)`` draws, as an image that needs no other file."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -121,7 +121,7 @@ def figure_image(draw: Callable[..., Any], *shown: Any) -> str:
         # The browser has a font for a glyph that matplotlib lacks
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure = Figure(layout="constrained")
-        draw(figure, *shown)
+        draw(*shown, **options, ax=figure)
         figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
     return svg_address(target.getvalue())
 
@@ -164,8 +164,12 @@ def heat_map(
     cmap: str,
     limits: tuple[float, float],
     bar: str,
+    gap: float = 1.0,
 ) -> None:
-    """Draw a matrix with names on both axes and a bar of its colours; NaN is white."""
+    """Draw a matrix with names on both axes and a bar of its colours; NaN is white.
+
+    White lines as wide as ``gap`` are between the cells.
+    """
     low, high = limits
     image = ax.imshow(
         values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
@@ -180,6 +184,11 @@ def heat_map(
         image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30
     )
     colour_bar.outline.set_visible(False)
+    if gap:
+        ax.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
+        ax.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+        ax.grid(which="minor", color="white", linewidth=gap)
+        ax.tick_params(which="minor", length=0)
 
 
 def slant(ax: Axes) -> None:
@@ -189,12 +198,10 @@ def slant(ax: Axes) -> None:
         text.set(ha="right", rotation_mode="anchor")
 
 
-def cells_between(ax: Axes, n_rows: int, n_columns: int, width: float = 1.0) -> None:
-    """White lines between the cells of a heat map."""
-    ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=width)
-    ax.tick_params(which="minor", length=0)
+def runs(names: Sequence[object]) -> list[tuple[int, int]]:
+    """Where each run of equal names starts and ends."""
+    starts = [k for k, name in enumerate(names) if not k or names[k - 1] != name]
+    return list(zip(starts, [*starts[1:], len(names)], strict=True))
 
 
 def name_rows(

@@ -29,13 +29,13 @@ from optirank.pl.axes import (
     Axes,
     Place,
     axes_for,
-    cells_between,
     column,
     heat_map,
+    runs,
     short,
     slant,
 )
-from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.scoring import weighted_ranks
 from optirank.workflow.cards import size_table
 from optirank.workflow.predict import label_profiles
 
@@ -106,11 +106,13 @@ def panel(
     X = as_dense(next(blocks(profiles, used, len(chosen), np.sort(chosen))))
     X = X[np.argsort(np.argsort(chosen))]  # read in the file's order, drawn by group
     ranks, names, leading = _heaviest(predictor, X, n_genes)
-    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-    ends = np.append(starts[1:], len(groups))
+    blocks_of_samples = np.array(runs(groups.tolist()))
+    starts = blocks_of_samples[:, 0]
     ax = axes_for(ax, max(7.5, 3.5 + 0.25 * len(starts)), 1.6 + _ROW * len(names))
-    heat_map(ax, ranks, names, [], cmap="viridis", limits=(0, 1), bar="relative rank")
-    ax.set_xticks((starts + ends - 1) / 2, [short(name) for name in groups[starts]])
+    look: dict[str, Any] = {"cmap": "viridis", "gap": 0.0}
+    heat_map(ax, ranks, names, [], limits=(0, 1), bar="relative rank", **look)
+    middles = blocks_of_samples.mean(axis=1) - 0.5
+    ax.set_xticks(middles, [short(name) for name in groups[starts]])
     slant(ax)
     for edge in starts[1:]:
         ax.axvline(edge - 0.5, color="white", linewidth=1.5)
@@ -165,7 +167,6 @@ def panel_weights(model: Any, *, n_genes: int = 40, ax: Axes | None = None) -> A
             limits=(-top, top),
             bar="weight",
         )
-        cells_between(ax, *values.shape)
         rows, columns = np.nonzero(inside[:, kept].T)
         ax.plot(columns, rows, linestyle="none", marker=".", markersize=4, color=DARK)
         ax.tick_params(axis="y", labelsize="small")
@@ -189,10 +190,10 @@ def panel_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    return draw_sizes(ax, size_table(model))
+    return draw_sizes(size_table(model), ax=ax)
 
 
-def draw_sizes(ax: Place, curve: pd.DataFrame) -> Axes:
+def draw_sizes(curve: pd.DataFrame, *, ax: Place = None) -> Axes:
     """Held-out accuracy against the number of genes, and the size chosen."""
     ax = axes_for(ax, 6.6, 4.0)
     curve = curve.dropna(subset=["balanced_accuracy"]).sort_values("n_genes")
@@ -259,9 +260,8 @@ def selection_path(model: OptirankClassifierCV, *, ax: Axes | None = None) -> Ax
     n_genes = results["mean_n_genes"]
     best = path[path["best"]].iloc[0]
     selected = path[path["selected"]].iloc[0]
-    front = path.sort_values(["n_genes", "score"], ascending=[True, False])
-    best_before = front["score"].cummax().shift(fill_value=float("-inf"))
-    front = front[front["score"] > best_before]
+    best_before = path["score"].cummax().shift(fill_value=float("-inf"))
+    front = path[path["score"] > best_before]
     ax = axes_for(ax, 5.5, 3.8)
     ax.axhspan(
         best["score"] - best["standard_error"],
@@ -336,8 +336,10 @@ def _bars(
 def _thinned(groups: NDArray, order: list[str], limit: int) -> NDArray[np.intp]:
     """Positions of samples by group, the model's classes first, thinned evenly."""
     place = {name: number for number, name in enumerate(order)}
-    labels = sorted({label for label in groups if label is not None}, key=str)
-    labels.sort(key=lambda label: place.get(str(label), len(order)))
+    labels = {label for label in groups if label is not None}
+    labels = sorted(
+        labels, key=lambda name: (place.get(str(name), len(order)), str(name))
+    )
     members = [np.flatnonzero(groups == label) for label in labels]
     if not members:
         raise ValueError("no sample is in a group")
@@ -382,8 +384,7 @@ def _heaviest(
 
 def _name_blocks(ax: Axes, classes: list[str]) -> None:
     """Lines between the classes' genes, and the classes' names on the right."""
-    starts = [k for k, name in enumerate(classes) if not k or classes[k - 1] != name]
-    for start, end in zip(starts, [*starts[1:], len(classes)], strict=True):
+    for start, end in runs(classes):
         if start:
             ax.axhline(start - 0.5, color="white", linewidth=1.5)
         lines = textwrap.wrap(classes[start], 20)  # characters on one line
@@ -399,7 +400,7 @@ def _name_blocks(ax: Axes, classes: list[str]) -> None:
         )
 
 
-def draw_dots(ax: Place, genes: pd.DataFrame, classes: list[str]) -> Axes:
+def draw_dots(genes: pd.DataFrame, classes: list[str], *, ax: Place = None) -> Axes:
     """Genes (rows) by classes (columns): dots as large as the share of samples that
     express.
 
@@ -432,10 +433,8 @@ def draw_dots(ax: Place, genes: pd.DataFrame, classes: list[str]) -> Axes:
     ax.set(xlim=(-0.6, n_classes - 0.4), ylim=(n_genes - 0.4, -0.6))
     slant(ax)
     ax.tick_params(length=0, labelsize="small")
-    speaks = genes["speaks_for"].tolist()
-    for row in range(1, n_genes):
-        if speaks[row] != speaks[row - 1]:
-            ax.axhline(row - 0.5, color="#dddddd", linewidth=0.8, zorder=0)
+    for row, _ in runs(genes["speaks_for"].tolist())[1:]:
+        ax.axhline(row - 0.5, color="#dddddd", linewidth=0.8, zorder=0)
     ax.spines[:].set_visible(False)
     for share in (0.1, 0.5, 1.0):
         ax.scatter([], [], s=_LARGEST * share, color=GREY, label=f"{share:.0%}")

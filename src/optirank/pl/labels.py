@@ -51,8 +51,42 @@ def labels(adata: Any, key: str = "optirank", *, ax: Axes | None = None) -> Axes
     Parameters as in :func:`confusion`, but a data frame needs the column
     ``key + "_confidence"`` too; or what :func:`optirank.tl.annotate` returns.
     """
-    table = adata.tables["labels"] if isinstance(adata, Labels) else _table(adata, key)
-    return draw_labels(ax, table)
+    if isinstance(adata, Labels):
+        table = label_table(adata.labels, adata.confidence, adata.words[-1])
+    else:
+        table = _table(adata, key)
+    ax = axes_for(ax, 4.4, 0.8 + 0.3 * len(table))  # it can be read on a phone
+    rows = np.arange(len(table))
+    ends = np.zeros(len(table))
+    bars: Any = None
+    for name, colour in zip(table.columns[_N_COUNTS:], _STEP_COLOURS, strict=True):
+        shown = str(name) if colour != GREY or np.any(table[name]) else None
+        look: dict[str, Any] = {"color": colour, "height": 0.72, "label": shown}
+        bars = ax.barh(rows, table[name], left=ends, **look)
+        ends += table[name].to_numpy()
+    numbers = [
+        f"{end:,.0f} ({100 * share:.1f} %)"
+        for end, share in zip(ends, table["share"], strict=True)
+    ]
+    texts = ax.bar_label(bars, numbers, padding=4, fontsize="small", in_layout=False)
+    name_rows(ax, [short(name, 24) for name in table.index], ("top", "right", "bottom"))
+    ax.set_xticks([])
+    ax.legend(
+        title="confidence",
+        ncols=len(_STEP_COLOURS),
+        handlelength=1.0,
+        handletextpad=0.4,
+        columnspacing=1.0,
+        alignment="left",
+        title_fontsize="small",
+        **LEGEND_ABOVE,
+    )
+    figure = figure_of(ax)
+    figure.draw_without_rendering()
+    # Beside the longest bar there is room for its number
+    room = max(text.get_window_extent().width for text in texts) + 0.1 * figure.dpi
+    ax.set_xlim(0, ends.max() / max(1 - room / ax.get_window_extent().width, 0.3))
+    return ax
 
 
 def _table(adata: Any, key: str) -> pd.DataFrame:
@@ -109,42 +143,6 @@ def votes(
     return ax
 
 
-def draw_labels(ax: Place, table: pd.DataFrame) -> Axes:
-    """Samples of each label by steps of confidence, as a bar with number and share."""
-    ax = axes_for(ax, 4.4, 0.8 + 0.3 * len(table))  # it can be read on a phone
-    rows = np.arange(len(table))
-    ends = np.zeros(len(table))
-    bars: Any = None
-    for name, colour in zip(table.columns[_N_COUNTS:], _STEP_COLOURS, strict=True):
-        shown = str(name) if colour != GREY or np.any(table[name]) else None
-        look: dict[str, Any] = {"color": colour, "height": 0.72, "label": shown}
-        bars = ax.barh(rows, table[name], left=ends, **look)
-        ends += table[name].to_numpy()
-    numbers = [
-        f"{end:,.0f} ({100 * share:.1f} %)"
-        for end, share in zip(ends, table["share"], strict=True)
-    ]
-    texts = ax.bar_label(bars, numbers, padding=4, fontsize="small", in_layout=False)
-    name_rows(ax, [short(name, 24) for name in table.index], ("top", "right", "bottom"))
-    ax.set_xticks([])
-    ax.legend(
-        title="confidence",
-        ncols=len(_STEP_COLOURS),
-        handlelength=1.0,
-        handletextpad=0.4,
-        columnspacing=1.0,
-        alignment="left",
-        title_fontsize="small",
-        **LEGEND_ABOVE,
-    )
-    figure = figure_of(ax)
-    figure.draw_without_rendering()
-    # Beside the longest bar there is room for its number
-    room = max(text.get_window_extent().width for text in texts) + 0.1 * figure.dpi
-    ax.set_xlim(0, ends.max() / max(1 - room / ax.get_window_extent().width, 0.3))
-    return ax
-
-
 def tree(
     adata: Any,
     model: Any,
@@ -163,10 +161,10 @@ def tree(
     given = known.positions(column(adata, key))
     confidence = column(adata, f"{key}_confidence").astype(float)
     table = tree_table(known, given, confidence)
-    return draw_tree(ax, table, len(given))
+    return draw_tree(table, len(given), ax=ax)
 
 
-def draw_tree(ax: Place, table: pd.DataFrame, n_samples: int) -> Axes:
+def draw_tree(table: pd.DataFrame, n_samples: int, *, ax: Place = None) -> Axes:
     """The lines of a `tree_table`, each moved to the right by its depth."""
     ax = axes_for(ax, 5.6, 0.8 + 0.28 * len(table))
     rows = np.arange(len(table))
@@ -257,10 +255,12 @@ def agreement(
             "or a clear agreement of fewer "
             f"({len(genes)} are there)"
         )
-    return draw_agreement(ax, compared, classes)
+    return draw_agreement(compared, classes, ax=ax)
 
 
-def draw_agreement(ax: Place, compared: Agreement, classes: Sequence[object]) -> Axes:
+def draw_agreement(
+    compared: Agreement, classes: Sequence[object], *, ax: Place = None
+) -> Axes:
     """Small panels, one per label: the reference across, the query upwards.
 
     The label of least agreement comes first. Of many labels, half of those drawn are of

@@ -24,7 +24,6 @@ from optirank.pl.axes import (
     Axes,
     Place,
     axes_for,
-    cells_between,
     column,
     heat_map,
     name_rows,
@@ -79,7 +78,7 @@ def confusion(
         counts = data.performance.confusion
     else:
         counts = _counts(data, truth, key)
-    return draw_confusion(ax, counts)
+    return draw_confusion(counts, ax=ax)
 
 
 def reliability(
@@ -92,8 +91,9 @@ def reliability(
     """How often labels are right against their confidence, and how many there are.
 
     On the diagonal a confidence of 0.8 means that 8 of 10 such labels are right. Bars
-    are 95 % intervals. Labels that were withheld are left out. Parameters as in
-    :func:`confusion`, but a data frame needs the column ``key + "_confidence"`` too.
+    are 95 % intervals; bins of fewer than 10 labels are hollow. Labels that were
+    withheld are left out. Parameters as in :func:`confusion`, but a data frame needs
+    the column ``key + "_confidence"`` too.
     """
     if hasattr(data, "performance"):
         table = data.performance.reliability
@@ -108,7 +108,20 @@ def reliability(
         table = reliability_table(
             confidence[known].astype(float), (true_classes == given)[known]
         )
-    return draw_reliability(ax, table)
+    ax = axes_for(ax, 4.8, 5.0)
+    ax.plot([0, 1], [0, 1], label="as confident as right", **_DIAGONAL)
+    few = (table["n_samples"] < _FEW).to_numpy()
+    hollow = {"markerfacecolor": "white", "linestyle": "none"}
+    _points_with_bars(ax, table.loc[~few], "labels given")
+    _points_with_bars(ax, table.loc[few], f"fewer than {_FEW}", **hollow)
+    ax.set(xlim=_UNIT, ylim=_UNIT, xlabel="confidence", ylabel="share right")
+    ax.legend(loc="best", **LEGEND)
+    top = ax.inset_axes((0, 1.03, 1, 0.16), sharex=ax)
+    top.bar(table["bin"], table["n_samples"], _BIN, align="edge", color=LIGHT_BLUE)
+    top.set_ylabel("labels", fontsize="small")
+    top.tick_params(labelbottom=False, length=0, labelsize="x-small")
+    top.spines[["top", "right"]].set_visible(False)
+    return ax
 
 
 def roc(
@@ -139,7 +152,7 @@ def roc(
         proba = np.asarray(data.obsm[f"{key}_proba"])[known]
         given = classes[proba.argmax(axis=1)]
         judged = performance(true_classes[known], given, proba, classes.tolist())
-    return draw_curves(ax, judged.curves, kind)
+    return draw_curves(judged.curves, kind, ax=ax)
 
 
 def _counts(data: Any, truth: str | None, key: str) -> pd.DataFrame:
@@ -162,7 +175,7 @@ def _truth(data: Any, truth: str | None) -> NDArray:
     return column(data, truth)
 
 
-def draw_confusion(ax: Place, counts: pd.DataFrame) -> Axes:
+def draw_confusion(counts: pd.DataFrame, *, ax: Place = None) -> Axes:
     """Samples by true class (rows) and label (columns), coloured by shares of the row.
 
     Classes that no sample is of, and none got the label of, are left out.
@@ -191,8 +204,8 @@ def draw_confusion(ax: Place, counts: pd.DataFrame) -> Axes:
     letters = max(map(len, columns)) * (0.075 if n_columns > 28 else 0.095)
     ax = axes_for(ax, matrix + letters + 2.6, matrix + 0.75 * letters + 1.1)
     bar = "share of the true class"
-    heat_map(ax, shares, rows, columns, cmap="Blues", limits=(0, 1), bar=bar)
-    cells_between(ax, n_rows, n_columns, min(1.0, 20 / n_cells))
+    look: dict[str, Any] = {"cmap": "Blues", "gap": min(1.0, 20 / n_cells)}
+    heat_map(ax, shares, rows, columns, limits=(0, 1), bar=bar, **look)
     ax.set(xlabel="label given", ylabel="true class (samples)")
     if n_cells <= _WITH_NUMBERS:
         _write_numbers(ax, table, shares)
@@ -229,27 +242,6 @@ def _shrink_names(ax: Axes, n_cells: int) -> None:
         text.set(rotation=90, ha="center", va="top", rotation_mode="default")
 
 
-def draw_reliability(ax: Place, table: pd.DataFrame) -> Axes:
-    """Share of right labels against confidence, with 95 % intervals, and their number.
-
-    Bins of fewer than 10 labels are hollow.
-    """
-    ax = axes_for(ax, 4.8, 5.0)
-    ax.plot([0, 1], [0, 1], label="as confident as right", **_DIAGONAL)
-    few = (table["n_samples"] < _FEW).to_numpy()
-    hollow = {"markerfacecolor": "white", "linestyle": "none"}
-    _points_with_bars(ax, table.loc[~few], "labels given")
-    _points_with_bars(ax, table.loc[few], f"fewer than {_FEW}", **hollow)
-    ax.set(xlim=_UNIT, ylim=_UNIT, xlabel="confidence", ylabel="share right")
-    ax.legend(loc="best", **LEGEND)
-    top = ax.inset_axes((0, 1.03, 1, 0.16), sharex=ax)
-    top.bar(table["bin"], table["n_samples"], _BIN, align="edge", color=LIGHT_BLUE)
-    top.set_ylabel("labels", fontsize="small")
-    top.tick_params(labelbottom=False, length=0, labelsize="x-small")
-    top.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
 def _points_with_bars(ax: Axes, table: pd.DataFrame, label: str, **look: Any) -> None:
     """Draw bins of confidence with their intervals."""
     if not len(table):
@@ -265,7 +257,9 @@ def _points_with_bars(ax: Axes, table: pd.DataFrame, label: str, **look: Any) ->
     )
 
 
-def draw_curves(ax: Place, curves: Mapping[str, Curves], kind: str = "roc") -> Axes:
+def draw_curves(
+    curves: Mapping[str, Curves], kind: str = "roc", *, ax: Place = None
+) -> Axes:
     """ROC (``"roc"``) or precision-recall (``"pr"``) curves, each class against the
     rest.
 
@@ -308,7 +302,7 @@ def draw_curves(ax: Place, curves: Mapping[str, Curves], kind: str = "roc") -> A
     return ax
 
 
-def draw_conditions(ax: Place, conditions: pd.DataFrame) -> Axes:
+def draw_conditions(conditions: pd.DataFrame, *, ax: Place = None) -> Axes:
     """Balanced accuracy with its interval under every condition, the lowest class
     as a dot.
     """
@@ -330,7 +324,7 @@ def draw_conditions(ax: Place, conditions: pd.DataFrame) -> Axes:
     return ax
 
 
-def draw_classes(ax: Place, shares: pd.DataFrame) -> Axes:
+def draw_classes(shares: pd.DataFrame, *, ax: Place = None) -> Axes:
     """Sensitivity of classes (rows) under conditions (columns), with numbers."""
     values = 100 * shares.to_numpy(dtype=float)
     n_rows, n_columns = values.shape
@@ -339,7 +333,6 @@ def draw_classes(ax: Place, shares: pd.DataFrame) -> Axes:
     columns = [short(name, 44) for name in shares.columns]
     bar = "samples labelled right (%)"
     heat_map(ax, values, rows, columns, cmap="Blues", limits=(0, 100), bar=bar)
-    cells_between(ax, n_rows, n_columns)
     for (row, place), value in np.ndenumerate(values):
         if value == value:
             colour = "white" if value > _DARK_FROM else DARK

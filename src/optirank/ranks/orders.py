@@ -27,7 +27,7 @@ from scipy import sparse
 from optirank._compiled import rank_loops
 from optirank._util.matrices import product
 from optirank._util.work import threads, worker_count
-from optirank.ranks.relative import check_finite, check_ties
+from optirank.ranks.scoring import check_finite, check_ties
 
 # Share of non-zeros above which dense orders are faster (bench_sparse.py)
 DENSE_ABOVE = 0.11

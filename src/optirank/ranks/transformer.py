@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank._util.names import some
-from optirank.ranks.relative import check_ties, positions, relative_ranks
+from optirank.ranks.scoring import check_ties, weighted_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +88,7 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        return relative_ranks(X, self.reference_, ties=self.ties, scale=self.scale)
+        return weighted_ranks(X, self.reference_, ties=self.ties, scale=self.scale)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -113,8 +113,32 @@ def reference_positions(
         return np.arange(n_genes)
     given = np.asarray(reference)
     if given.ndim == 1 and given.size and all(isinstance(gene, str) for gene in given):
-        given = _positions_of(given.tolist(), names, what)
-    return positions(given, n_genes, what)
+        given = np.array(_positions_of(given.tolist(), names, what))
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "biu"):
+        raise ValueError(
+            f"{what} has {given.ndim} dimensions and dtype {given.dtype}: give a "
+            "one-dimensional boolean mask or integer positions"
+        )
+    if given.dtype == bool:
+        if given.size != n_genes:
+            raise ValueError(
+                f"{what} is a mask of {given.size} genes but X has {n_genes}: give one "
+                "entry per gene"
+            )
+        return np.flatnonzero(given)
+    wrong = given[(given < 0) | (given >= n_genes)]
+    if wrong.size:
+        raise ValueError(
+            f"{what} has {wrong.size} positions out of range, such as {wrong[0]}: X "
+            f"has {n_genes} genes, so positions run from 0 to {n_genes - 1}"
+        )
+    values, counts = np.unique(given, return_counts=True)
+    if values.size < given.size:
+        raise ValueError(
+            f"{what} names {np.count_nonzero(counts > 1)} positions more than once, "
+            f"such as {values[counts > 1][0]}: give each once, or a boolean mask"
+        )
+    return given.astype(np.intp)
 
 
 def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> list[int]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank import pl
 from optirank._util.names import percent, some
 from optirank.model.tree import NO_LABEL
 from optirank.pl.axes import figure_image
-from optirank.pl.labels import draw_agreement, draw_labels, draw_tree
+from optirank.pl.labels import draw_agreement, draw_tree
 from optirank.workflow.labels import Labels, label_table, tree_table
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     if "n_changed" in labels.record:
         what = "labels changed by learning from the query (adapt=True)"
         changed.append((f"{labels.record['n_changed']:,} of {n_samples:,}", what))
-    figures = {"labels": figure_image(draw_labels, table)}
+    figures = {"labels": figure_image(pl.labels, labels)}
     what = "classes"
     if labels.model.tree is not None:
         what = "labels of the tree"

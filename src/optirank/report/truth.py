@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank import pl
 from optirank._util.names import in_percent, percent, some
+from optirank.model.explanation import speaks_for
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import MOST_GENES, draw_dots, draw_sizes
-from optirank.pl.truth import (
-    draw_classes,
-    draw_conditions,
-    draw_confusion,
-    draw_curves,
-    draw_reliability,
-)
+from optirank.pl.truth import draw_classes, draw_conditions, draw_confusion
 from optirank.report.labels import (
     Tiles,
     agreement_tile,
@@ -44,6 +40,15 @@ if TYPE_CHECKING:
 _WEAK = 0.8
 _SHOWN_GENES = 30  # a page of them
 _SHOWN_MISTAKES = 3
+_SHOWN_PAIRS = 10  # of classes that are confused
+# By kind: the title, and how the lead begins
+_KINDS = {
+    "chosen": ("A panel of {n} genes", "Chosen{required},"),
+    "extended": ("A list extended to {n} genes", "Extended{required},"),
+    "scored": ("A list of {n} genes", "Scored as it is"),
+}
+# Conditions that matter first: failing genes, platforms, test data
+_FIRST = {("failing", 0.3), ("platform", 2.0)}
 
 
 def training_view(result: TrainingResult) -> dict[str, Any]:
@@ -51,7 +56,7 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
     judged = result.performance
     model = result.model
     card = model.card
-    view = _against_truth(judged, model) | _genes(model)
+    view = _against_truth(result) | _genes(model)
     curve = result.curve.sort_values("n_genes")
     if len(curve) > 1:
         view["figures"]["sizes"] = figure_image(draw_sizes, curve)
@@ -81,7 +86,8 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     judged = result.performance
     labels = result.labels
     trained = result.model.card.balanced_accuracy
-    withheld = _withheld_word(result)
+    # With a tree a label that counts for no class can be coarser
+    withheld = "withheld" if result.levels is None else "withheld or coarser"
     tiles = [
         (f"{judged.n_right:,} of {judged.n_given:,}", "labels given are right"),
         (f"{judged.n_withheld:,}", f"{withheld}, of {judged.n_samples:,} labels"),
@@ -95,7 +101,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     if "n_changed" in labels.record:
         text = f"of {len(labels.chosen):,} labels changed by adapt=True"
         tiles.append((f"{labels.record['n_changed']:,}", text))
-    return _against_truth(judged, result.model) | {
+    return _against_truth(result) | {
         "title": f"Evaluation on {Path(result.source).name}",
         "lead": f"{judged.n_samples:,} samples, true classes from the column "
         f"{result.label}, labelled by the {model_name(result.model)}.",
@@ -115,11 +121,6 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     }
 
 
-def _withheld_word(result: Evaluation) -> str:
-    """What labels are that count for no class: with a tree they can be coarser."""
-    return "withheld" if result.levels is None else "withheld or coarser"
-
-
 def _auc_tile(judged: Performance) -> Tiles:
     """The mean area under the ROC curve; samples of one class have none."""
     if judged.auc != judged.auc:
@@ -127,8 +128,9 @@ def _auc_tile(judged: Performance) -> Tiles:
     return [(f"{judged.auc:.3f}", "mean area under the ROC curve")]
 
 
-def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
+def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
     """The tables and figures of labels against the truth."""
+    judged = result.performance
     counts = judged.confusion
     # Classes that a sample is of, or got the label of
     seen = [
@@ -145,11 +147,11 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         shares = judged.prevalence.items()
         listed = some(f"{name} {percent(share)}" for name, share in shares)
         prevalence = f"{judged.prevalence_from}, {listed}"
-    figures = {"confusion": figure_image(draw_confusion, counts)}
+    figures = {"confusion": figure_image(pl.confusion, result)}
     if judged.n_given:
-        figures["reliability"] = figure_image(draw_reliability, judged.reliability)
+        figures["reliability"] = figure_image(pl.reliability, result)
     for kind in ("roc", "pr") if judged.curves else ():
-        figures[kind] = figure_image(draw_curves, judged.curves, kind)
+        figures[kind] = figure_image(pl.roc, result, kind=kind)
     return {
         "figures": figures,
         "guess": 1 / len(judged.classes),
@@ -164,7 +166,7 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         "mistakes": _mistakes(judged),
         "bias": judged.bias,
         "withholding": judged.withholding.to_dict("records"),
-        "withholds": _withholds(model),
+        "withholds": _withholds(result.model),
         "accuracy": percent(judged.balanced_accuracy),
         "interval": interval,
         "counted": judged.counted,
@@ -222,26 +224,12 @@ def _genes(model: Model) -> dict[str, Any]:
     weights = panel.filter(regex="^weight_").to_numpy()
     names = [str(label) for label in model.score_classes]
     rows = panel.head(_SHOWN_GENES).to_dict("records")
+    first_of_two = model.classes[0] if len(names) == 1 else None
     for line, row in zip(rows, weights, strict=False):
         heaviest = int(np.abs(row).argmax())
-        weight = row[heaviest]
-        speaks = f"{'for' if weight > 0 else 'against'} {names[heaviest]}"
-        if len(names) == 1 and weight < 0:
-            speaks = f"for {model.classes[0]}"
-        line["speaks"] = speaks if weight else ""
-        line["weight"] = f"{weight:+.2f}"
+        line["speaks"] = speaks_for(row[heaviest], names[heaviest], first_of_two)
+        line["weight"] = f"{row[heaviest]:+.2f}"
     return {"genes": rows, "roles": "role" in panel, "n_genes": len(panel)}
-
-
-_SHOWN_PAIRS = 10  # of classes that are confused
-# By kind: the title, and how the lead begins
-_KINDS = {
-    "chosen": ("A panel of {n} genes", "Chosen{required},"),
-    "extended": ("A list extended to {n} genes", "Extended{required},"),
-    "scored": ("A list of {n} genes", "Scored as it is"),
-}
-# Conditions that matter first: failing genes, platforms, test data
-_FIRST = {("failing", 0.3), ("platform", 2.0)}
 
 
 def design_view(result: DesignResult) -> dict[str, Any]:
@@ -309,12 +297,11 @@ def _figures(result: DesignResult) -> dict[str, str]:
     figures = {
         "conditions": figure_image(draw_conditions, result.conditions),
         "classes": figure_image(draw_classes, shares),
-        "confusion": figure_image(draw_confusion, training.performance.confusion),
+        "confusion": figure_image(pl.confusion, training),
         "dots": figure_image(draw_dots, result.genes, classes),
     }
     if len(training.curve) > 1:
         figures["sizes"] = figure_image(draw_sizes, training.curve)
     if result.test is not None:
-        of_test = result.test.performance.confusion
-        figures["test"] = figure_image(draw_confusion, of_test)
+        figures["test"] = figure_image(pl.confusion, result.test)
     return figures

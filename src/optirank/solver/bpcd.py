@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.ranks.relative import check_ties
+from optirank.ranks.scoring import check_ties
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, Solution, sigmoid
 

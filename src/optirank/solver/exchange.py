@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optirank._compiled import rank_loops
 from optirank._util.matrices import product
 from optirank.ranks.orders import take_columns
-from optirank.ranks.relative import check_ties
+from optirank.ranks.scoring import check_ties
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
     accelerated_steps,

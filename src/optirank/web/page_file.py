@@ -61,9 +61,6 @@ _LICENCE = files("optirank.web") / "vendor" / "h5wasm-LICENSE.txt"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z0-9]+)\.js";\n', re.MULTILINE)
 # Lines that are comments alone; the worker is packed, so nobody reads them there
 _COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n", re.MULTILINE | re.DOTALL)
-_TOP_LEVEL = re.compile(
-    r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE
-)
 
 
 def write_page(
@@ -112,9 +109,10 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
             *(_block(name, text) for name, text in blocks.items() if text),
         ]
     )
+    names = _name(models[0]) if len(models) == 1 else f"{len(models)} models"
     values = {
         "policy": _policy(script, style, h5ad),
-        "title": _title(models),
+        "title": html.escape(f"optirank: {names}"),
         "style": style,
         "script": script,
         "blocks": stored,
@@ -129,30 +127,22 @@ def page(models: Sequence[Model], *, h5ad: bool = False) -> str:
 def bundle(entry: str) -> str:
     """A module of the page and those it imports as one script.
 
-    Modules share one scope there, so their names must differ.
+    Modules share one scope there, so their names must differ: a test looks.
     """
     modules: dict[str, str] = {}
+    begun = set()  # a module may import one that imports it
 
     def add(name: str) -> None:
-        if name in modules:
-            return
+        begun.add(name)
         source = _part(f"{name}.js")
-        modules[name] = ""  # a module may import one that imports it
         for imported in _IMPORT.findall(source):
-            add(imported)
-        del modules[name]
-        modules[name] = re.sub(
-            r"^export ", "", _IMPORT.sub("", source), flags=re.MULTILINE
-        )
+            if imported not in begun:
+                add(imported)
+        own = _IMPORT.sub("", source)
+        modules[name] = re.sub(r"^export ", "", own, flags=re.MULTILINE)
 
     add(entry)
-    names = [name for text in modules.values() for name in _TOP_LEVEL.findall(text)]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"several modules of the page have {twice}: rename them")
     text = "\n".join(modules.values())
-    if "</script" in text:
-        raise ValueError("a module of the page ends the script that it is put into")
     return f'(() => {{\n"use strict";\n{text}}})();\n'
 
 
@@ -188,11 +178,6 @@ def _block(name: str, text: str, model: Model | None = None) -> str:
 def _name(model: Model) -> str:
     card = model.card
     return card.name or (f"classifier of {card.label}" if card.label else "model")
-
-
-def _title(models: Sequence[Model]) -> str:
-    names = _name(models[0]) if len(models) == 1 else f"{len(models)} models"
-    return html.escape(f"optirank: {names}")
 
 
 # Sentences and limits that the page takes from here, so that they cannot differ

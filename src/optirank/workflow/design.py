@@ -65,8 +65,10 @@ class DesignResult(Result):
 
     Attributes
     ----------
+    model : Model
+        Labels the assay.
     training : TrainingResult
-        The model, accuracy along the path, and the tables of held-out samples.
+        Accuracy along the path, and the tables of held-out samples.
     kind : str
         Whether the panel was "chosen", or a list "extended" or "scored".
     genes : DataFrame
@@ -93,6 +95,7 @@ class DesignResult(Result):
     notes, warnings : sentences; those that need attention.
     """
 
+    model: Model
     training: TrainingResult
     kind: str
     genes: pd.DataFrame
@@ -111,11 +114,6 @@ class DesignResult(Result):
     def __repr__(self) -> str:
         accuracy = self.training.performance.headline()
         return f"DesignResult: {len(self.genes)} genes {self.kind}, {accuracy}"
-
-    @property
-    def model(self) -> Model:
-        """The model that labels the assay."""
-        return self.training.model
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -156,9 +154,33 @@ def design(
     """
     made_of = source or source_of(data)
     result = _designed(data, options, command, made_of, say, progress)
-    if test is not None:
-        result = _judged_by_test(result, test, test_label or options.columns[-1], say)
-    return result
+    if test is None:
+        return result
+    evaluation = evaluate_profiles(test, result.model, test_label or options.label[-1])
+    say_all(say, evaluation.notes)
+    judged = evaluation.performance
+    sensitivity = judged.per_class["sensitivity"]
+    line = {
+        "kind": "test",
+        "amount": np.nan,
+        "condition": f"test {Path(evaluation.source).name}",
+        "balanced_accuracy": judged.balanced_accuracy,
+        "low": judged.interval[0],
+        "high": judged.interval[1],
+        "lowest": sensitivity.min(),
+        "lowest_class": str(sensitivity.idxmin()),
+    }
+    of_classes = sensitivity.reindex(result.classes.index.map(str)).to_numpy()
+    return replace(
+        result,
+        test=evaluation,
+        conditions=pd.concat(
+            [result.conditions, pd.DataFrame([line])], ignore_index=True
+        ),
+        classes=result.classes.assign(test=of_classes),
+        notes=[*result.notes, *evaluation.notes],
+        warnings=[*result.warnings, *evaluation.warnings],
+    )
 
 
 def _designed(
@@ -211,6 +233,7 @@ def _designed(
             idle = idle_genes(held_out, prepared.genes)
     say_all(say, notes[len(prepared.notes) :])
     return DesignResult(
+        model=training.model,
         training=training,
         kind=kind,
         genes=genes,
@@ -224,40 +247,6 @@ def _designed(
         warnings=[*training.warnings, *_few_genes(training.model, genes, options)],
         n_required=len(prepared.include),
         options=options,
-    )
-
-
-def _judged_by_test(
-    result: DesignResult,
-    test: AnnData,
-    test_label: str,
-    say: Callable[[str], None] | None,
-) -> DesignResult:
-    """The same with the labels of other labelled samples against their classes."""
-    evaluation = evaluate_profiles(test, result.model, test_label)
-    say_all(say, evaluation.notes)
-    judged = evaluation.performance
-    line = {
-        "kind": "test",
-        "amount": np.nan,
-        "condition": f"test {Path(evaluation.source).name}",
-        "balanced_accuracy": judged.balanced_accuracy,
-        "low": judged.interval[0],
-        "high": judged.interval[1],
-        "lowest": judged.per_class["sensitivity"].min(),
-        "lowest_class": str(judged.per_class["sensitivity"].idxmin()),
-    }
-    conditions = pd.concat([result.conditions, pd.DataFrame([line])], ignore_index=True)
-    classes = result.classes.copy()
-    sensitivity = judged.per_class["sensitivity"]
-    classes["test"] = sensitivity.reindex(classes.index.map(str)).to_numpy()
-    return replace(
-        result,
-        test=evaluation,
-        conditions=conditions,
-        classes=classes,
-        notes=[*result.notes, *evaluation.notes],
-        warnings=[*result.warnings, *evaluation.warnings],
     )
 
 

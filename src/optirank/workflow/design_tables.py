@@ -77,10 +77,21 @@ def class_table(
 ) -> pd.DataFrame:
     """What there is to say of each class; a column per condition has its
     sensitivity.
+
+    A class depends on the genes whose loss lowers the margin of its samples most.
     """
     model = training.model
     judged = training.performance.per_class
     names = [str(name) for name in model.classes]
+    rows = some_rows(codes, _PER_CLASS)
+    values = as_dense(X[:, model.panel.columns][rows])
+    costs = margin_losses(values, model.panel.coef, codes[rows])
+    depends_on = []
+    for code in range(len(names)):
+        of_class = costs[codes[rows] == code].mean(axis=0)
+        order = np.argsort(-of_class, kind="stable")[:_LEANS_ON]
+        genes_needed = [str(model.genes[g]) for g in order if of_class[g] > 0]
+        depends_on.append(", ".join(genes_needed))
     speaks_for = genes["speaks_for"].tolist()
     table = pd.DataFrame(
         {
@@ -89,7 +100,7 @@ def class_table(
             "low": judged["sensitivity_low"],
             "high": judged["sensitivity_high"],
             "n_genes": [speaks_for.count(name) for name in names],
-            "depends_on": _depends_on(model, X, codes),
+            "depends_on": depends_on,
         }
     )
     for drill in drills[1:]:
@@ -97,19 +108,6 @@ def class_table(
         shares = drill.counts.diagonal() / np.where(sizes > 0, sizes, np.nan)
         table[condition_words(drill.kind, drill.amount)] = shares
     return table
-
-
-def _depends_on(model: Model, X: Any, codes: NDArray) -> list[str]:
-    """Of each class the genes whose loss lowers the margin of its samples most."""
-    rows = some_rows(codes, _PER_CLASS)
-    values = as_dense(X[:, model.panel.columns][rows])
-    costs = margin_losses(values, model.panel.coef, codes[rows])
-    named = []
-    for code in range(len(model.classes)):
-        of_class = costs[codes[rows] == code].mean(axis=0)
-        order = np.argsort(-of_class, kind="stable")[:_LEANS_ON]
-        named.append(", ".join(str(model.genes[g]) for g in order if of_class[g] > 0))
-    return named
 
 
 def confusion_table(drills: Sequence[Drill], classes: NDArray) -> pd.DataFrame:

@@ -16,7 +16,6 @@ from optirank.io.data import (
     DataError,
     annotations_of,
     block_rows,
-    check_column,
     gene_names,
     source_of,
     text_column,
@@ -60,7 +59,9 @@ class Evaluation(Result):
     samples : one line per such sample: ``sample``, ``label`` (true), ``predicted``
         (before withholding), ``confidence``, ``withheld``.
     unknown : samples of each class that the model does not have; they are in no table.
-    labels : what the model says of all samples, with its notes and the missing genes.
+    labels : what the model says of all samples, with the missing genes.
+    notes, warnings : sentences about the query and the comparison; those that need
+        attention.
     levels : with a tree, what became of the samples by the level of their label.
     confusions : with a tree, true labels and labels given at each level.
     """
@@ -72,6 +73,8 @@ class Evaluation(Result):
     samples: pd.DataFrame
     unknown: dict[str, int]
     labels: Labels
+    notes: list[str]
+    warnings: list[str]
     levels: pd.DataFrame | None = None
     confusions: dict[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -79,16 +82,6 @@ class Evaluation(Result):
         accuracy = f"balanced accuracy {self.performance.headline()}"
         n_samples = self.performance.n_samples
         return f"Evaluation on {self.source}: {n_samples} samples, {accuracy}"
-
-    @property
-    def notes(self) -> list[str]:
-        """Sentences about the query and the comparison."""
-        return self.labels.notes
-
-    @property
-    def warnings(self) -> list[str]:
-        """Those that need attention."""
-        return self.labels.warnings
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -128,7 +121,6 @@ def evaluate_profiles(
     source = source_of(adata)
     obs = annotations_of(adata)
     options = options or PredictOptions()
-    check_column(obs, label, source)
     truth = _mapped(text_column(obs, label, source), mapping, model, source)
     labels = label_profiles(adata, model, options, progress, cluster=cluster)
     names = np.array(labels.model.labels, dtype=object)
@@ -174,7 +166,17 @@ def evaluate_profiles(
     if levels is not None:
         samples["given"] = labels.labels[known]
     return Evaluation(
-        model, judged, label, source, samples, unknown, labels, levels, confusions
+        model=model,
+        performance=judged,
+        label=label,
+        source=source,
+        samples=samples,
+        unknown=unknown,
+        labels=labels,
+        notes=labels.notes,
+        warnings=labels.warnings,
+        levels=levels,
+        confusions=confusions,
     )
 
 

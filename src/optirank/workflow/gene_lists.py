@@ -275,9 +275,9 @@ def included_genes(
     if not hits:
         return np.zeros(0, dtype=np.intp)
     positions = np.flatnonzero(np.any(list(hits.values()), axis=0))
-    if options.panel_size is not None and len(positions) > options.panel_size:
+    if options.n_genes != "auto" and len(positions) > options.n_genes:
         raise DataError(
-            f"{len(positions)} genes must be in a panel of {options.panel_size}: ask "
+            f"{len(positions)} genes must be in a panel of {options.n_genes}: ask "
             "for more genes, or include fewer"
         )
     what = counted(len(positions), "gene is", "genes are")

@@ -88,22 +88,16 @@ def predict_file(
                     )
                 )
         labels = join_labels(parts, names)
-        labels.record["options"] |= _given(reading)
+        given: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in reading.items()
+            if value
+        }
+        if "samples" in given:
+            given["samples"] = Path(given["samples"]).name
+        labels.record["options"] |= given
         write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
     return labels
-
-
-def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of reading that differ from their defaults, as a record
-    keeps them.
-    """
-    given = {}
-    for name, value in reading.items():
-        if value:
-            given[name] = list(value) if isinstance(value, tuple) else value
-    if "samples" in given:
-        given["samples"] = Path(given["samples"]).name
-    return given
 
 
 def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:

@@ -270,6 +270,9 @@ class Labels(Result):
         uns[key] = self.record
 
 
+_MIXED = ("heterogeneous", "mixed")  # words for a cluster of mixed labels
+
+
 def free_word(classes: Iterable, *words: str) -> str:
     """The first of some words that no class is called; else the last, numbered."""
     taken = {str(label) for label in classes}
@@ -282,11 +285,6 @@ def withheld_word(classes: Iterable) -> str:
     called so.
     """
     return free_word(classes, "unassigned", "withheld")
-
-
-def mixed_word(classes: Iterable) -> str:
-    """The word for a cluster of mixed labels, "heterogeneous" unless a class is."""
-    return free_word(classes, "heterogeneous", "mixed")
 
 
 def probability_columns(classes: Iterable[object]) -> list[str]:
@@ -310,7 +308,7 @@ def probability_columns(classes: Iterable[object]) -> list[str]:
 
 def as_category(values: NDArray, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
-    used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
+    used, known = set(values), dict.fromkeys([*words, free_word(words, *_MIXED)])
     return pd.Categorical(values, categories=[word for word in known if word in used])
 
 
@@ -353,7 +351,7 @@ def majority(
     winner = elected.reindex(sizes.index, fill_value=withheld)
     agrees = samples["code"].eq(samples["cluster"].map(winner))
     share = agrees.groupby(samples["cluster"]).sum() / sizes
-    label = np.where(share < _MAJORITY, mixed_word(words), words[winner])
+    label = np.where(share < _MAJORITY, free_word(words, *_MIXED), words[winner])
     table = pd.DataFrame({"n_samples": sizes, "label": label, "share": share})
     table = table.sort_values("n_samples", ascending=False, kind="stable")
     return table.rename_axis("cluster").reset_index()

@@ -16,8 +16,7 @@ from optirank.model.card import CurvePoint
 from optirank.model.model import SizedPanel
 from optirank.panel.drills import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.panel.elimination import is_learned, search_panels
-from optirank.ranks.relative import weighted_ranks
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import best_class, by_class, weighted_ranks
 from optirank.solver.constants import DEFAULTS
 from optirank.workflow.train import Fitted
 
@@ -65,6 +64,7 @@ def train_panel(
         progress=progress,
     )
     genes = prepared.genes
+    of_model = 0 if len(prepared.classes) == 2 else slice(None)
     panels = {
         size: SizedPanel(
             genes=genes[panel.genes],
@@ -81,7 +81,7 @@ def train_panel(
         genes=genes,
         X=prepared.X,
         held_out=held_out.rows,
-        scores={size: _of_model(held_out.scores[size]) for size in panels},
+        scores={size: held_out.scores[size][:, of_model] for size in panels},
         curve=[CurvePoint(*point) for point in held_out.curve()],
         fold_panels={
             fold: panel
@@ -110,8 +110,8 @@ def train_settings(
     y = prepared.codes[rows]
     fold = prepared.fold_of[rows]
     weights = prepared.weights[rows]
-    width = 1 if len(prepared.classes) == 2 else len(prepared.classes)
-    all_scores = np.full((len(settings), len(rows), width), np.nan)
+    n_classes = len(prepared.classes)
+    all_scores = np.full((len(settings), len(rows), n_classes), np.nan)
     shape = (len(settings), prepared.n_folds)
     n_genes = np.zeros(shape)
     accuracies = np.full((*shape, 1 + len(VIEW_STRENGTHS)), np.nan)
@@ -129,7 +129,7 @@ def train_settings(
             estimator = _make(options, setting)
             estimator.fit(seen, y[train], weights[train])
             n_genes[row, column] = estimator.genes_.sum()
-            scores = [_scores(estimator, view, width) for view in views]
+            scores = [_scores(estimator, view, n_classes) for view in views]
             all_scores[row, test] = scores[0]
             accuracies[row, column] = [
                 balanced_accuracy(y[test][fair], best_class(of_view)[fair])
@@ -153,6 +153,7 @@ def train_settings(
     panel = _with_mean_ranks(model.panel, X[:, columns], y)
     scores = all_scores[chosen]
     learned = (fold >= 0) & is_learned(scores, y)
+    scores = scores[learned]
     of_folds = plain[chosen]
     error = float(standard_error(of_folds[np.isfinite(of_folds)]))
     words = ", ".join(f"{name} {value:g}" for name, value in settings[chosen].items())
@@ -162,15 +163,10 @@ def train_settings(
         genes=names,
         X=X[:, columns],
         held_out=rows[learned],
-        scores={model.n_genes: _of_model(scores[learned])},
+        scores={model.n_genes: scores[:, 1 if n_classes == 2 else slice(None)]},
         curve=[CurvePoint(model.n_genes, float("nan"), error)],
         notes=(f"setting chosen among {len(settings)}: {words}",),
     )
-
-
-def _of_model(scores: NDArray) -> NDArray:
-    """Scores as a model gives them: one per sample for two classes."""
-    return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:
@@ -181,13 +177,10 @@ def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:
     return kind(**setting, n_jobs=worker_count(options.n_jobs))
 
 
-def _scores(estimator: Any, X: Any, width: int) -> NDArray:
+def _scores(estimator: Any, X: Any, n_classes: int) -> NDArray:
     """Decision values by class; -inf for classes that the estimator lacks."""
-    values = estimator.decision_function(X)
-    if width == 1:
-        return values[:, None]
-    scores = np.full((X.shape[0], width), -np.inf)
-    scores[:, estimator.classes_] = by_class(values)
+    scores = np.full((X.shape[0], n_classes), -np.inf)
+    scores[:, estimator.classes_] = by_class(estimator.decision_function(X))
     return scores
 
 

@@ -34,6 +34,8 @@ _ADAPT: dict[object, bool | str] = {
 class ReferenceOptions:
     """What a user may ask of a training and of a design alike.
 
+    ``label`` are the columns of the labels, from coarse to fine; it, ``include`` and
+    ``exclude`` become tuples, also where one name is given.
     ``query_genes`` are the genes of the data to be labelled later, found by name as in
     prediction; ``n_jobs`` are threads, -1 for all processors.
     """
@@ -49,19 +51,12 @@ class ReferenceOptions:
     description: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.label, str):
-            object.__setattr__(self, "label", tuple(map(str, self.label)))
-        if not self.columns or not all(self.columns):
+        if not self.label or not all(self.label):
             raise ValueError(f"label={self.label!r}: name each column of labels")
-        for name in ("include", "exclude"):
-            pattern = getattr(self, name)
-            if isinstance(pattern, str):  # one, as it is
-                object.__setattr__(self, name, (pattern,))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the labels, from coarse to fine."""
-        return (self.label,) if isinstance(self.label, str) else tuple(self.label)
+        for name in ("label", "include", "exclude"):
+            given = getattr(self, name)
+            several = (given,) if isinstance(given, str) else tuple(map(str, given))
+            object.__setattr__(self, name, several)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,36 +68,30 @@ class TrainingOptions(ReferenceOptions):
     mapping: Mapping[str, str] | None = None
     method: str = "panel"
     target_error: float | None = None
-    n_genes: int | str = "auto"
+    n_genes: Any = "auto"  # or a number; "auto": by held-out accuracy
 
     def __post_init__(self) -> None:
         from optirank.model.confidence import check_target_error  # NumPy loads
 
         super().__post_init__()
-        if len(self.columns) > 1 and self.tree is not None:
+        if len(self.label) > 1 and self.tree is not None:
             raise ValueError(
-                f"the columns {', '.join(self.columns)} are a tree of labels already: "
+                f"the columns {', '.join(self.label)} are a tree of labels already: "
                 "leave out the tree, or all but the finest column"
             )
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
-        n_genes = self.n_genes
-        if n_genes != "auto" and not _is_size(n_genes):
-            raise ValueError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
+        if self.n_genes != "auto" and not _is_size(self.n_genes):
+            raise ValueError(
+                f"{self.n_genes!r} genes: give at least 2 genes, or 'auto'"
+            )
         if self.target_error is not None:
             check_target_error(self.target_error)
-        if self.method != "panel" and (self.include or n_genes != "auto"):
+        if self.method != "panel" and (self.include or self.n_genes != "auto"):
             raise ValueError(
                 f"method={self.method!r} chooses its genes itself: leave out include= "
                 "and n_genes=, or use the panel method"
             )
-
-    @property
-    def panel_size(self) -> int | None:
-        """The number of genes asked for, None where it is chosen by held-out
-        accuracy.
-        """
-        return None if self.n_genes == "auto" else int(self.n_genes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,12 +161,12 @@ def performance(
     kept = ~hidden
     k = len(names)
     table = np.bincount(true[kept] * k + given[kept], minlength=k * k).reshape(k, k)
-    columns = list(names)
-    counts = table
     n_hidden = np.bincount(true[hidden], minlength=k)
+    confusion = pd.DataFrame(
+        table, index=pd.Index(names, name="true class"), columns=pd.Index(names)
+    )
     if hidden.any():
-        columns.append("withheld")
-        counts = np.column_stack([table, n_hidden])
+        confusion.insert(k, "withheld", n_hidden, allow_duplicates=True)
     sizes = table.sum(axis=1)
     right = table.diagonal()
     curves = {
@@ -191,9 +191,7 @@ def performance(
         interval=interval,
         of_all=balanced(right, sizes + n_hidden)[0],
         per_class=per_class,
-        confusion=pd.DataFrame(
-            counts, index=pd.Index(names, name="true class"), columns=pd.Index(columns)
-        ),
+        confusion=confusion,
         reliability=reliability_table(confidence[kept], (true == given)[kept]),
         withholding=_withholding(confidence, true == given),
         curves=curves,

@@ -96,8 +96,7 @@ def label_profiles(
     sample always is.
     """
     options = options or PredictOptions()
-    _check_asked(adata, model, options)
-    groups = None if options.clusters is None else _groups(adata, options.clusters)
+    groups = _clusters_asked(adata, model, options)
     adata = in_names_of(
         adata,
         model.path_genes,
@@ -219,8 +218,12 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     return sharpened(learned, float(plain.max(axis=1).mean()))
 
 
-def _check_asked(adata: AnnData, model: Model, options: PredictOptions) -> None:
-    """Refuse levels of a flat model, and a query with too few samples."""
+def _clusters_asked(
+    adata: AnnData, model: Model, options: PredictOptions
+) -> NDArray[np.object_] | None:
+    """The cluster of each sample, "" where it has none; None where they are not asked
+    for. What the model or the query cannot give is refused.
+    """
     n_samples = adata.n_obs
     source = source_of(adata)
     if options.levels and model.tree is None:
@@ -235,6 +238,18 @@ def _check_asked(adata: AnnData, model: Model, options: PredictOptions) -> None:
             f"{source} has {n_samples} samples: learning from the query "
             f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
+    if options.clusters is None:
+        return None
+    obs = annotations_of(adata)
+    if options.clusters not in obs.columns:
+        raise DataError(
+            f"{source} has no column {options.clusters!r} for its samples: there are "
+            f"{some(obs.columns, 20)}. Clusters are not computed here: "
+            "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
+            "own label"
+        )
+    clusters = text_column(obs, options.clusters, source).fillna("")
+    return clusters.to_numpy(dtype=object)
 
 
 def _query_notes(query: Query) -> list[str]:
@@ -287,19 +302,6 @@ def _bind(
     if options.homologs != "case":
         check_case(predictor.match)
     return predictor
-
-
-def _groups(adata: AnnData, column: str) -> NDArray[np.object_]:
-    """The cluster of each sample, "" where it has none."""
-    obs = annotations_of(adata)
-    if column not in obs.columns:
-        raise DataError(
-            f"{source_of(adata)} has no column {column!r} for its samples: there are "
-            f"{some(obs.columns, 20)}. Clusters are not computed here: "
-            "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
-            "own label"
-        )
-    return text_column(obs, column, source_of(adata)).fillna("").to_numpy(dtype=object)
 
 
 def _record(query: Query, options: PredictOptions) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Prepared:
     classes, codes : the classes, and that of each sample as a number.
     tree, terms : coarser labels above the classes, and terms of the Cell Ontology.
     sources : the source of each sample, where folds leave sources out.
-    fold_of : the fold that holds each sample out, -1 for none.
+    fold_of, n_folds : the fold that holds each sample out, -1 for none; their number.
     n_genes : of the panel; "auto" chooses by held-out accuracy.
     include, allowed : positions of the genes that must and that may be in the panel;
         None: all may.
@@ -131,18 +131,18 @@ class Prepared:
         y = labels.to_numpy()[self.rows].astype(str)
         self.notes += label_notes(np.sort(y))
         if batches is None:
-            self.notes += donor_notes(obs.iloc[self.rows], options.columns[-1])
+            self.notes += donor_notes(obs.iloc[self.rows], options.label[-1])
         self.classes, self.codes = np.unique(y, return_inverse=True)
         if len(self.classes) < 2:
             there = f"one class ({self.classes[0]})" if len(y) else "no class"
             raise DataError(
-                f"{source}: column {options.columns[-1]!r} has {there} of at least "
+                f"{source}: column {options.label[-1]!r} has {there} of at least "
                 f"{MIN_CLASS} usable samples: a classifier needs two classes"
             )
         self.tree = tree and tree.of_classes(self.classes)
         above = self.classes if self.tree is None else self.tree.labels
         self.terms = terms and terms.of_labels(above)
-        if options.panel_size is not None and options.panel_size > len(self.genes):
+        if options.n_genes != "auto" and options.n_genes > len(self.genes):
             raise DataError(
                 f"a panel of {options.n_genes} genes: {source} has {len(self.genes)} "
                 "genes that can be used; ask for fewer"
@@ -219,6 +219,7 @@ class Prepared:
         )
         self.run_pass([empty, values, moments, looking])
         self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()
+        self.n_folds = len(np.unique(self.fold_of[self.fold_of >= 0]))
         self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
         if n_repeated:
@@ -250,11 +251,6 @@ class Prepared:
         of_sources = (sizes * weights).reshape(-1, len(self.classes))
         factors = np.bincount(self.codes) / of_sources.sum(axis=0)
         return weights[group] * factors[self.codes]
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds."""
-        return len(np.unique(self.fold_of[self.fold_of >= 0]))
 
     def summary(self) -> str:
         """How much there is of everything, in a line."""
@@ -292,7 +288,7 @@ def _usable_samples(
     """
     if not len(labels):
         raise DataError(f"{source} holds no samples")
-    asked = {f"no label in {options.columns[-1]!r}": labels}
+    asked = {f"no label in {options.label[-1]!r}": labels}
     if sources is not None:
         asked[f"no source in {options.batch!r}"] = sources
     reasons = {

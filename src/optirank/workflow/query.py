@@ -16,8 +16,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -309,11 +308,10 @@ def is_alarm(
     return agreement < ALARM_BELOW or doubted
 
 
-@dataclass(frozen=True)
 class Trust:
     """What checks the labels of a query as a whole.
 
-    Attributes
+    Parameters
     ----------
     classes : names of the model's classes.
     n_samples : samples of the query.
@@ -322,40 +320,39 @@ class Trust:
     likeness : the median likeness of the samples, as a share of that of held-out
         samples of the same labels; None where the model cannot tell.
     missing : the share of the panel's genes that the query lacks.
+
+    Attributes
+    ----------
+    agreement : over all labels; None where they cannot be checked.
+    by_label : the agreement of each label of at least three samples.
+    alarmed : whether the labels may all be wrong.
+    adapt_helps : whether learning from the query is worth advising, as ``adapt="auto"``
+        does.
     """
 
-    classes: Sequence[str]
-    n_samples: int
-    compared: Agreement | None = None
-    likeness: float | None = None
-    missing: float = 0.0
-
-    @property
-    def agreement(self) -> float | None:
-        """The agreement over all labels; None where they cannot be checked."""
-        return self.compared and self.compared.overall
-
-    @cached_property
-    def by_label(self) -> dict[str, float]:
-        """The agreement of each label of at least three samples."""
-        values = {} if self.compared is None else self.compared.by_label
-        return {str(self.classes[label]): value for label, value in values.items()}
-
-    @property
-    def alarmed(self) -> bool:
-        """Whether the labels may all be wrong."""
-        return is_alarm(self.agreement, self.likeness, self.missing)
-
-    @property
-    def adapt_helps(self) -> bool:
-        """Whether learning from the query is worth advising, as ``adapt="auto"``
-        does.
-        """
-        return (
-            self.agreement is not None
-            and self.agreement >= ADAPT_FROM
-            and not self.alarmed
-            and self.n_samples >= SUGGEST_ADAPT
+    def __init__(
+        self,
+        classes: Sequence[str],
+        n_samples: int,
+        compared: Agreement | None = None,
+        likeness: float | None = None,
+        missing: float = 0.0,
+    ) -> None:
+        self.classes = classes
+        self.n_samples = n_samples
+        self.compared = compared
+        self.likeness = likeness
+        self.missing = missing
+        self.agreement: float | None = None
+        self.by_label: dict[str, float] = {}
+        if compared is not None:
+            self.agreement = compared.overall
+            for label, value in compared.by_label.items():
+                self.by_label[str(classes[label])] = value
+        self.alarmed = is_alarm(self.agreement, likeness, missing)
+        mostly_right = self.agreement is not None and self.agreement >= ADAPT_FROM
+        self.adapt_helps = (
+            mostly_right and not self.alarmed and n_samples >= SUGGEST_ADAPT
         )
 
     def alarms(self) -> list[str]:

@@ -244,7 +244,7 @@ def counts_by_file(data: Sequence[AnnData], options: TrainingOptions) -> pd.Data
     """Samples of each label in each of several files that are used together."""
     obs = annotations_of(data)
     columns = _joined(obs, options, source_of(data))
-    return label_counts(_by_file(obs, columns[options.columns[-1]]))
+    return label_counts(_by_file(obs, columns[options.label[-1]]))
 
 
 def _by_file(obs: pd.DataFrame, labels: pd.Series) -> dict[str, list[object]]:
@@ -257,7 +257,7 @@ def _joined(
     obs: pd.DataFrame, options: TrainingOptions, source: str
 ) -> dict[str, pd.Series]:
     """The columns of labels, under the names that these are joined to."""
-    columns = {name: text_column(obs, name, source) for name in options.columns}
+    columns = {name: text_column(obs, name, source) for name in options.label}
     mapping = options.mapping or {}
     known = {label for labels in columns.values() for label in labels.dropna()}
     for theirs, ours in mapping.items():
@@ -295,7 +295,7 @@ def labelled_samples(
     says that the samples are of several files. ``notes`` gets sentences for the user.
     """
     columns = _joined(obs, options, source)
-    labels = columns[options.columns[-1]]
+    labels = columns[options.label[-1]]
     if several:  # before anything is fitted
         notes += LabelSets(_by_file(obs, labels), cell_ontology()).notes()
     tree = terms = None

@@ -348,7 +348,7 @@ def _card(
         name=options.name,
         description=options.description,
         method=options.method,
-        label=", ".join(options.columns),
+        label=", ".join(options.label),
         batch=options.batch or "",
         n_samples=len(prepared.codes),
         class_counts=dict(zip(classes, counts, strict=True)),

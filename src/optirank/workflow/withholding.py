@@ -19,7 +19,7 @@ import numpy as np
 
 from optirank._util.metrics import wilson
 from optirank._util.names import counted, ends_in_percent, percent, some
-from optirank.model.confidence import check_target_error, raise_threshold
+from optirank.model.confidence import raise_threshold
 from optirank.model.tree import SURE
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ def target_error(model: Model, options: PredictOptions) -> float | None:
     other_rule = options.threshold is not None or options.sensitivity
     if target is None and trained is not None and not other_rule:
         target = trained.target_error
-    if target is None or target == 1:  # 1: withhold none
-        return None
-    check_target_error(target)
-    return target
+    return None if target == 1 else target  # 1: withhold none
 
 
 def _threshold(

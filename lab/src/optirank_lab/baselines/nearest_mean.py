@@ -21,7 +21,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.ranks.relative import relative_ranks
+from optirank.ranks.scoring import weighted_ranks
 
 
 def lr_on_ranks() -> Pipeline:
@@ -56,7 +56,7 @@ def centred_ranks(X: Any) -> NDArray:
 
 def sample_ranks(X: Any) -> NDArray:
     """Average ranks within each sample, from 0 on; single precision is exact here."""
-    return relative_ranks(X, np.arange(X.shape[1]), scale=False).astype(np.float32)
+    return weighted_ranks(X, np.ones(X.shape[1]), scale=False).astype(np.float32)
 
 
 class SpearmanCentroid(ClassifierMixin, BaseEstimator):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from optirank.ranks.relative import check_ties
+from optirank.ranks.scoring import check_ties
 from optirank.solver.constants import BLOCK_BYTES, FILLS_DEVICE, USABLE
 
 if TYPE_CHECKING:
