@@ -352,7 +352,7 @@ def changed(document: dict, where: str, value: object) -> dict:
         ("panels/17/genes", ["GENE0"] * 17, "more than once"),
         ("panels/17/genes", [], "no genes"),
         ("panels/17/genes", ["A", "B"], "do not fit: expected .2,"),
-        ("panels/17/genes", "panels/17/coef", "is of float64, expected object"),
+        ("panels/17/genes", "panels/17/coef", "genes is a text, not a list"),
         ("panels/17/columns", [-1, *range(1, 17)], "column is not one of the training"),
         ("panels/17/columns", list(range(10, 27)), "column is not one of the training"),
         ("panels/17/columns", [0] * 17, "same column"),
@@ -373,7 +373,7 @@ def changed(document: dict, where: str, value: object) -> dict:
             ["A", "B"],
             r"shape \(3, 60\) do not fit the 2 further genes",
         ),
-        ("further/genes", "A", "lacks the array 'A'"),
+        ("further/genes", "A", "genes is a text, not a list"),
         ("further", "A", "further is not a dictionary"),
         ("panels", {}, "panel"),
         ("panels", {"17": {}}, "panels: 17 lacks an entry"),
@@ -491,6 +491,9 @@ def test_pickles_are_never_opened(path):
     pickled[:] = Bomb()
     pack(path, document, arrays | {"panels/17/coef": pickled})
     assert_refused(path, "more than|object")
+    named = changed(document, "panels/17/genes", "genes")
+    pack(path, named, arrays | {"genes": pickled})
+    assert_refused(path, "genes is a text, not a list")
     path.write_bytes(pickle.dumps(Bomb()))
     assert_refused(path, "not a zip")
 

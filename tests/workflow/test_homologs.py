@@ -68,16 +68,20 @@ def test_mouse_genes_are_recognised_and_said(model, query, mouse):
     assert "translated between mouse and human" in mouse.uns["optirank"]["notes"][0]
     names = [str(name) for name in query.var_names]
     panel = model.path_genes
-    assert homologous_names(names, panel) == (names, [])  # the model's own names stay
+    notes: list[str] = []
+    assert homologous_names(names, panel, notes) == names  # the model's own names stay
     few = [*names[:3], "X1", "X2"]  # most genes are missing, and no table has them
-    assert homologous_names(few, panel) == (few, [])
+    assert homologous_names(few, panel, notes) == few
+    assert notes == []
 
 
 def test_genes_with_several_homologs_keep_their_names():
     model, query = trained_example()
     a, b = query.var_names[:2]
     table = {"x": a, "y": a, "z": b}
-    names, notes = homologous_names(["x", "y", "z"], model.path_genes, homologs=table)
+    notes: list[str] = []
+    given = ["x", "y", "z"]
+    names = homologous_names(given, model.path_genes, notes, homologs=table)
     assert names == ["x", "y", b]
     assert "1 of 3 genes have the names of their homologs" in notes[0]
 

@@ -278,6 +278,7 @@ class RankLinearClassifier(RankClassifier, ABC):
         if self.device == "cpu":
             from optirank.ranks.orders import order_for_fitting  # loads numba
 
+            note_compilation()
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.backend import orders_for  # a GPU is asked for
 
@@ -308,7 +309,6 @@ class RankLinearClassifier(RankClassifier, ABC):
                     list(problems.values()), **self._solver_options()
                 )
             else:
-                note_compilation()
                 parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
                 solutions = parallel(
                     delayed(solve)(problem, label, self._progress(label))

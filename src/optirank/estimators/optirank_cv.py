@@ -13,8 +13,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import balanced_accuracy_score, check_scoring
+from sklearn.metrics import check_scoring
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,18 +21,16 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.work import progress_bar
 from optirank.estimators._base import (
     PER_PROBLEM,
+    RankClassifier,
     RankLinearClassifier,
-    note_compilation,
 )
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
-from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.search import (
     HELD_OUT,
     OptirankFamily,
-    Samples,
     UnitResult,
     search,
     units_of_folds,
@@ -173,7 +170,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         candidates = candidate_mask(self, X.shape[1])
         for size in self.n_references:
             resolve_n_reference(size, X.shape[1], candidates)
-        scorer = check_scoring(self, self.scoring)
+        default = self.scoring == "balanced_accuracy"
+        scorer = _balanced_accuracy if default else check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
         platforms = _PLATFORMS if self.selection == TRANSFER else ()
         if platforms:  # copies of the samples follow below them
@@ -184,10 +182,8 @@ class OptirankClassifierCV(RankLinearClassifier):
             else:
                 X = np.concatenate(parts)
         orders: Any = self._orders(X)
-        if not orders.on_device:
-            note_compilation()
         units = units_of_folds(
-            Samples(orders=orders),
+            orders,
             codes,
             self.folds_,
             n_classes=len(self.classes_),
@@ -331,7 +327,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         return shown.reset_index(drop=True)
 
 
-class FixedScores(ClassifierMixin, BaseEstimator):
+class FixedScores(RankClassifier):
     """A classifier whose decision scores are known already, to be given to
     any scorer.
     """
@@ -344,13 +340,12 @@ class FixedScores(ClassifierMixin, BaseEstimator):
         """The known scores."""
         return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
 
-    def predict(self, X: object) -> NDArray:
-        """The class of the highest score."""
-        return self.classes_[best_class(self.scores)]
 
-    def predict_proba(self, X: object) -> NDArray:
-        """Probabilities from the scores."""
-        return probabilities(self.decision_function(X))
+def _balanced_accuracy(model: FixedScores, X: object, truth: NDArray) -> float:
+    """The default score, without scikit-learn's checks, which would take most of the
+    time of a grid.
+    """
+    return balanced_accuracy(truth, model.predict(X))
 
 
 def score_table(
@@ -366,16 +361,10 @@ def score_table(
     the score is nan.
     """
     failure = None
-    # The checks of the default scorer would take most of the time of a grid
-    default = getattr(scorer, "_score_func", None) is balanced_accuracy_score
-    plain = default and not getattr(scorer, "_kwargs", None)
     table = np.empty((len(results[0].params), len(results)))
     for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
         for i in range(len(table)):
             model = FixedScores(classes, result.decision(i, view))
-            if plain:
-                table[i, k] = balanced_accuracy(truth, model.predict(None))
-                continue
             with warnings.catch_warnings():  # a validation part may lack a class
                 warnings.simplefilter("ignore", UserWarning)
                 try:

@@ -127,12 +127,23 @@ class Cluster:
 
     def groups(self, fold: Fold, pieces: Sequence[Piece]) -> Generator[Group]:
         """What each group of blocks gathers, in order."""
-        stores = [_store_of(piece) for piece in pieces]
-        stored = [
-            piece._replace(adata=store, rows=range(0))
-            for piece, store in zip(pieces, stores, strict=True)
-        ]
-        tasks = _tasks(pieces, fold)
+        stored: list[Any] = []
+        tasks: list[_Task] = []
+        for number, piece in enumerate(pieces):
+            known = about(piece.adata)
+            if "store" not in known:
+                raise DataError(
+                    f"{known['source']} is not an opened file, so that workers of a "
+                    "cluster cannot read it: name a file"
+                )
+            stored.append(piece._replace(adata=known["store"], rows=range(0)))
+            is_cut = streams(matrix_of(piece.adata))
+            n_rows = len(piece.rows)
+            step = fold.size * fold.together if is_cut else max(1, n_rows)
+            tasks += [
+                (number, piece.rows[first : first + step], piece.start + first)
+                for first in range(0, n_rows, step)
+            ]
         waiting: dict[int, list[Group]] = {}
         following = 0
         for number, groups in self._results((fold, stored), tasks):
@@ -140,8 +151,8 @@ class Cluster:
             while following in waiting:
                 yield from waiting.pop(following)
                 following += 1
-        for store in stores:
-            check_unchanged(store.path, store.mark)
+        for piece in stored:
+            check_unchanged(piece.adata.path, piece.adata.mark)
         self._n_before += len(tasks)
 
     def _results(
@@ -233,38 +244,13 @@ class Cluster:
             )
 
 
-def _store_of(piece: Piece) -> Store:
-    """How workers open the file of some samples."""
-    known = about(piece.adata)
-    if "store" not in known:
-        raise DataError(
-            f"{known['source']} is not an opened file, so that workers of a cluster "
-            "cannot read it: name a file"
-        )
-    return known["store"]
-
-
-def _tasks(pieces: Sequence[Piece], fold: Fold) -> list[_Task]:
-    """The tasks of a pass: groups of whole blocks, each of one file."""
-    tasks = []
-    for number, (adata, _, _, rows, start) in enumerate(pieces):
-        is_cut = streams(matrix_of(adata))
-        step = fold.size * fold.together if is_cut else max(1, len(rows))
-        tasks += [
-            (number, rows[first : first + step], start + first)
-            for first in range(0, len(rows), step)
-        ]
-    return tasks
-
-
 def _fold_rows(task: _Task, work: _Work) -> list[Group]:
     """On a worker: fold the groups of a task."""
     number, rows, start = task
     fold, pieces = work
-    store: Any = pieces[number].adata
-    adata, _ = _opened_once(store)
-    piece = pieces[number]._replace(adata=adata, rows=rows, start=start)
-    return list(fold.groups(piece))
+    piece: Any = pieces[number]
+    adata, _ = _opened_once(piece.adata)
+    return list(fold.groups(piece._replace(adata=adata, rows=rows, start=start)))
 
 
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
@@ -325,11 +311,12 @@ def installed() -> dict[str, str]:
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(path.read_bytes())
-    versions = {"python": ".".join(platform.python_version_tuple()[:2])}
-    for name in _COMPARED:
-        versions[name] = importlib.metadata.version(name)
     source = digest.hexdigest()[:12]
-    return versions | {"optirank": f"{optirank.__version__} (source {source})"}
+    return {
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        **{name: importlib.metadata.version(name) for name in _COMPARED},
+        "optirank": f"{optirank.__version__} (source {source})",
+    }
 
 
 def run_of(

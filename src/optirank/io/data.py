@@ -212,9 +212,7 @@ def notes_of(data: AnnData | Sequence[AnnData]) -> list[str]:
 
 def parts_of(data: AnnData | Sequence[AnnData]) -> list[AnnData]:
     """One data set, or several, as a list."""
-    if isinstance(data, Sequence):
-        return list(data)
-    return [data]
+    return list(data) if isinstance(data, Sequence) else [data]
 
 
 def annotations_of(data: AnnData | Sequence[AnnData]) -> pd.DataFrame:

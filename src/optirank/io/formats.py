@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from optirank.io.data import DataError, make_profiles, readable
-from optirank.io.objects import choose_matrix, choose_table
+from optirank.io.objects import TABLES_OF, choose_matrix, choose_table
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -185,21 +185,36 @@ def _refuse_lost_positions(indices: Any, indptr: Any) -> None:
         )
 
 
-# Where other containers have AnnData tables: MuData, SpatialData
-_TABLES_OF = {"mod": "modalities", "tables": "tables"}
-
-
 @contextlib.contextmanager
-def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[AnnData]:
-    with open_hdf5(path) as root:
-        yield _profiles_of(root, path, options)
-
-
-@contextlib.contextmanager
-def _open_zarr(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+def _open_anndata(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    """Samples and genes of an AnnData file, and a matrix that is left in it."""
     import zarr
 
-    yield _profiles_of(zarr.open_group(str(path), mode="r"), path, options)
+    root: Any = open_hdf5(path)
+    if path.is_dir():
+        root = contextlib.nullcontext(zarr.open_group(str(path), mode="r"))
+    with root as opened:
+        group = _anndata_group(opened, path, options)
+        missing = [key for key in ("obs", "var") if key not in group]
+        if missing:
+            is_tenx = "matrix" in group
+            hint = ": it looks like 10x, use format='10x_h5'" if is_tenx else ""
+            raise DataError(
+                f"{path} is not an AnnData file: it has no "
+                f"{' and no '.join(missing)}{hint}"
+            )
+        obs = _frame(group["obs"], path)
+        element, part, known = choose_matrix(
+            StoredAnnData(group, path),
+            path,
+            layer=options.layer,
+            use_raw=options.use_raw,
+            gene_column=options.gene_column,
+            known_genes=options.known_genes,
+        )
+        known["notes"] = [*known.get("notes", ()), *absent_notes(element)]
+        X = _left_in_place(element, path)
+        yield make_profiles(X, obs, part.var, str(path), **known)
 
 
 def _is_zarr(folder: Path) -> bool:
@@ -208,8 +223,8 @@ def _is_zarr(folder: Path) -> bool:
 
 
 _TAKES = ("layer", "use_raw", "table")
-H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _TAKES)
-ZARR = Format("zarr", (".zarr",), _open_zarr, _TAKES, _is_zarr)
+H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_anndata, _TAKES)
+ZARR = Format("zarr", (".zarr",), _open_anndata, _TAKES, _is_zarr)
 
 
 def stored_source(path: Path) -> dict[str, str]:
@@ -222,37 +237,13 @@ def stored_source(path: Path) -> dict[str, str]:
     return {str(key): str(value) for key, value in entries.items()}
 
 
-def _profiles_of(root: Any, path: Path, options: ReadOptions) -> AnnData:
-    """Samples and genes of an AnnData file, and a matrix that is left in it."""
-    group = _anndata_group(root, path, options)
-    missing = [key for key in ("obs", "var") if key not in group]
-    if missing:
-        is_tenx = "matrix" in group
-        hint = ": it looks like 10x, use format='10x_h5'" if is_tenx else ""
-        raise DataError(
-            f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
-        )
-    obs = _frame(group["obs"], path)
-    element, part, known = choose_matrix(
-        StoredAnnData(group, path),
-        path,
-        layer=options.layer,
-        use_raw=options.use_raw,
-        gene_column=options.gene_column,
-        known_genes=options.known_genes,
-    )
-    known["notes"] = [*known.get("notes", ()), *absent_notes(element)]
-    X = _left_in_place(element, path)
-    return make_profiles(X, obs, part.var, str(path), **known)
-
-
 def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
     """The group with an AnnData: the root, or a table of MuData or SpatialData."""
-    for key, what in _TABLES_OF.items():
+    for key, what in TABLES_OF.items():
         tables = root.get(key)
         is_container = hasattr(tables, "keys") and "var" not in tables
-        if is_container and "X" not in root and len(list(tables)):
-            return tables[choose_table(tables, options.table, path, what)]
+        if is_container and "X" not in root:
+            return choose_table(tables, options.table, path, what)
     if options.table is not None:
         raise DataError(f"{path} holds a single table: leave table= out")
     return root

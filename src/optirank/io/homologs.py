@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
+_MOUSE_HUMAN = "the table of mouse and human genes"
 _ENSEMBL = re.compile(r"(ENS(?:MUS)?G[0-9]{11})(?:\.[0-9]+)?(?:_PAR_Y)?", re.IGNORECASE)
 
 
@@ -121,11 +122,9 @@ def in_names_of(
     names = [str(name) for name in used_names(adata)]
     notes: list[str] = []
     if 2 * _n_shared(panel, names) < len(panel):
-        names, notes = _by_own_column(adata, names, panel)
-        names, further = _by_ensembl(names, panel)
-        notes += further
-    names, further = homologous_names(names, panel, known=known, homologs=homologs)
-    notes += further
+        names = _by_own_column(adata, names, panel, notes)
+        names = _by_ensembl(names, panel, notes)
+    names = homologous_names(names, panel, notes, known=known, homologs=homologs)
     if notes:
         all_names = np.array(adata.var_names, dtype=object)
         all_names[used_features(adata)] = names
@@ -136,45 +135,44 @@ def in_names_of(
 
 
 def _by_own_column(
-    adata: AnnData, given: list[str], panel: Sequence[str]
-) -> tuple[list[str], list[str]]:
+    adata: AnnData, given: list[str], panel: Sequence[str], notes: list[str]
+) -> list[str]:
     """Names from the column of a query's genes that has most of the panel."""
     columns = other_names(adata)
     present = _n_shared(panel, given)
     shared = {column: _n_shared(panel, names) for column, names in columns.items()}
     best = max(shared, key=lambda column: shared[column], default=None)
     if best is None or not _finds_more(shared[best], present, len(panel)):
-        return given, []
-    names = [
-        str(own) if str(own) not in ("", "nan", "None") else name
-        for own, name in zip(columns[best], given, strict=True)
-    ]
-    note = (
+        return given
+    notes.append(
         f"gene names are those of the column {best!r} of the data's genes: it has "
         f"{shared[best]} of the panel's {len(panel)} genes, the names have {present}"
     )
-    return names, [note]
+    return [
+        own if own not in ("", "nan", "None") else name
+        for own, name in zip(columns[best], given, strict=True)
+    ]
 
 
-def _by_ensembl(given: list[str], panel: Sequence[str]) -> tuple[list[str], list[str]]:
+def _by_ensembl(given: list[str], panel: Sequence[str], notes: list[str]) -> list[str]:
     """Names with Ensembl ids as symbols, or the other way round."""
     ids_given = are_ensembl_ids(given)
     if ids_given == are_ensembl_ids(panel):
-        return given, []
+        return given
     names = symbols_of(given) if ids_given else ensembl_ids_of(given)
     without_versions = [ensembl_id(name) or name for name in panel]
     shared = _n_shared([*panel, *without_versions], names)
     if ids_given:  # mouse ids for a human model, or human ids for a mouse model
         shared = max(shared, _n_shared(panel, _other_species(names)))
     if not _finds_more(shared, _n_shared(panel, given), len(panel)):
-        return given, []
+        return given
     direction = "Ensembl ids to symbols" if ids_given else "symbols to Ensembl ids"
-    changed = sum(new != old for new, old in zip(names, given, strict=True))
-    note = (
-        f"{changed} of {len(names)} gene names are translated from {direction} by the "
-        "shipped table of human and mouse genes"
+    n_changed = sum(new != old for new, old in zip(names, given, strict=True))
+    notes.append(
+        f"{n_changed} of {len(names)} gene names are translated from {direction} by "
+        "the shipped table of human and mouse genes"
     )
-    return names, [note]
+    return names
 
 
 def _n_shared(panel: Iterable[str], names: Iterable[object]) -> int:
@@ -189,39 +187,48 @@ def _finds_more(n_found: int, present: int, size: int) -> bool:
 
 
 def homologous_names(
-    names: Iterable[object],
+    names: Sequence[str],
     panel: Sequence[str],
+    notes: list[str],
     *,
     known: Iterable[str] = (),
     homologs: Homologs = None,
-) -> tuple[list[str], list[str]]:
-    """The query's gene names in the model's species, and notes about them.
+) -> list[str]:
+    """The query's gene names in the model's species; ``notes`` gets sentences on them.
 
     Which column of the table has the model's genes is seen from the names. A gene with
     several homologs, in either direction, keeps its name: which of them it is would be
     a guess. Where nothing is said of homologs, mouse and human names are recognised.
     """
-    given = [str(name) for name in names]
     if homologs == "case":
-        return given, []
+        return [*names]
+    note = ""
+    if homologs is None:
+        present = _n_shared(panel, names)
+        if 2 * present >= len(panel):
+            return [*names]
+        n_found = _n_shared(panel, _other_species(names))
+        if not _finds_more(n_found, present, len(panel)):
+            return [*names]
+        note = (
+            "gene names are translated between mouse and human by the shipped table: "
+            f"{n_found} of the panel's {len(panel)} genes"
+        )
     if isinstance(homologs, Mapping):
-        pairs = list(homologs.items())
-        return _by_pairs(given, panel, known, pairs, "homologs")
-    if homologs is not None:
-        pairs = _read_homologs(homologs)
-        return _by_pairs(given, panel, known, pairs, os.fspath(homologs))
-    present = _n_shared(panel, given)
-    if 2 * present >= len(panel):
-        return given, []
-    n_found = _n_shared(panel, _other_species(given))
-    if not _finds_more(n_found, present, len(panel)):
-        return given, []
-    translated, _ = _by_pairs(given, panel, known, _read_homologs("mouse"), "mouse")
-    note = (
-        "gene names are translated between mouse and human by the shipped table: "
-        f"{n_found} of the panel's {len(panel)} genes"
+        whence = "homologs"
+        pairs = [*homologs.items()]
+    else:
+        is_shipped = homologs in (None, "mouse")
+        whence = _MOUSE_HUMAN if is_shipped else os.fspath(homologs)
+        pairs = _read_homologs(homologs or "mouse")
+    unique = _one_to_one(pairs, names, {*known, *panel}, whence)
+    n_renamed = sum(name in unique for name in names)
+    notes.append(
+        note
+        or f"{n_renamed} of {len(names)} genes have the names of their homologs in "
+        f"{whence}"
     )
-    return translated, [note]
+    return [unique.get(name, name) for name in names]
 
 
 def _other_species(names: Iterable[str]) -> list[str]:
@@ -231,38 +238,31 @@ def _other_species(names: Iterable[str]) -> list[str]:
     return [table[name] for name in names if name in table]
 
 
-def _by_pairs(
-    given: list[str],
-    panel: Sequence[str],
-    known: Iterable[str],
+def _one_to_one(
     pairs: list[tuple[str, str]],
+    given: Sequence[str],
+    known: set[str],
     whence: str,
-) -> tuple[list[str], list[str]]:
+) -> dict[str, str]:
+    """The pairs of a query's names and a model's in which neither has another."""
     names = set(given)
-    known = {*known, *panel}
     forward = sum(left in names and right in known for left, right in pairs)
     backward = sum(right in names and left in known for left, right in pairs)
     if not forward and not backward:
         raise DataError(
             f"{whence} has no line with a gene of the query and one of the model: the "
-            f"query has {some(given, 3)}, the model {some(panel, 3)}"
+            f"query has {some(given, 3)}, the model {some(sorted(known), 3)}"
         )
     if backward > forward:
         pairs = [(right, left) for left, right in pairs]
     pairs = list(dict.fromkeys(pairs))
     query_counts = Counter(left for left, _ in pairs)
     model_counts = Counter(right for _, right in pairs)
-    unique = {
+    return {
         left: right
         for left, right in pairs
         if query_counts[left] == 1 and model_counts[right] == 1
     }
-    renamed = sum(name in unique for name in given)
-    table = "the table of mouse and human genes" if whence == "mouse" else whence
-    note = (
-        f"{renamed} of {len(given)} genes have the names of their homologs in {table}"
-    )
-    return [unique.get(name, name) for name in given], [note]
 
 
 def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:

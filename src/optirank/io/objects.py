@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.data import (
@@ -29,27 +30,28 @@ from optirank.io.homologs import in_names_of
 from optirank.io.passes import is_dask, unique_genes
 
 if TYPE_CHECKING:
-    import pandas as pd
     from anndata import AnnData
 
 FILE_COLUMN = "file"  # says which of several sources a sample is from
 _LABELS = "label"  # the column of labels that were given apart from the data
+# Where other containers have tables that are AnnData: MuData, SpatialData
+TABLES_OF = {"mod": "modalities", "tables": "tables"}
 _ENOUGH = 0.9  # share of the known genes above which X is used as it is
 
 
-def choose_table(tables: Any, name: str | None, source: object, what: str) -> str:
-    """The name of the table to read: the one asked for, or the only one."""
+def choose_table(tables: Any, name: str | None, source: object, what: str) -> Any:
+    """The table to read: the one that is named, or the only one."""
     names = [str(key) for key in tables]
-    if name is None and len(names) == 1:
-        return names[0]
-    if name is None:
+    if not names:
+        raise DataError(f"{source} has no {what}: aggregate the points first")
+    if name is None and len(names) > 1:
         raise DataError(
             f"{source} has {len(names)} {what}, {some(names)}: name one of them "
             "(table=)"
         )
-    if name not in names:
+    if name not in (None, *names):
         raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
-    return name
+    return tables[name or names[0]]
 
 
 def choose_matrix(
@@ -135,13 +137,10 @@ def anndata_of(thing: Any, table: str | None = None) -> Any:
     An AnnData is itself. Where there are several tables and none is named, the error
     lists them.
     """
-    if hasattr(thing, "mod") and hasattr(thing.mod, "keys"):
-        return thing.mod[choose_table(thing.mod, table, "the MuData", "modalities")]
-    if hasattr(thing, "tables") and hasattr(thing.tables, "keys"):
-        if not len(thing.tables):
-            raise DataError("the SpatialData has no table: aggregate the points first")
-        name = choose_table(thing.tables, table, "the SpatialData", "tables")
-        return thing.tables[name]
+    for key, what in TABLES_OF.items():
+        tables = getattr(thing, key, None)
+        if hasattr(tables, "keys"):
+            return choose_table(tables, table, f"the {type(thing).__name__}", what)
     if table is not None:
         raise DataError(
             f"table={table!r}: a {type(thing).__name__} has no tables, leave it out"
@@ -281,8 +280,6 @@ def _in_memory(frame: Any) -> pd.DataFrame:
 
 def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> AnnData:
     """Samples x genes of a data frame; columns of text are annotations."""
-    import pandas as pd
-
     frame = data
     if getattr(data, "ndim", 2) == 1:
         frame = data.to_frame("sample" if data.name is None else data.name).T

@@ -64,14 +64,14 @@ class Piece(NamedTuple):
     Attributes
     ----------
     adata : where they are.
-    places : positions of columns; None for all.
+    places : positions of columns.
     sums : what adds these up to genes, where several features are one gene.
     rows : rising positions of the samples.
     start : of the first of them among the samples of a pass.
     """
 
     adata: AnnData
-    places: NDArray[np.intp] | None
+    places: NDArray[np.intp]
     sums: csr_matrix | None
     rows: NDArray[np.intp] | range
     start: int = 0
@@ -120,13 +120,11 @@ def blocks(
 
 def read_features(
     adata: AnnData,
-    features: NDArray[np.intp] | None = None,
+    features: NDArray[np.intp],
     rows: NDArray | range | None = None,
 ) -> Block:
     """The values of features by their positions, of all samples or of some."""
     rows = range(adata.n_obs) if rows is None else rows
-    if features is not None and np.array_equal(features, np.arange(adata.n_vars)):
-        features = None
     source = source_of(adata)
     with readable(source):
         return _take_rows(*_chosen_columns(matrix_of(adata), features, source), rows)
@@ -134,7 +132,7 @@ def read_features(
 
 def columns_of(
     adata: AnnData, genes: Sequence[str] | NDArray | None = None
-) -> tuple[NDArray[np.intp] | None, csr_matrix | None]:
+) -> tuple[NDArray[np.intp], csr_matrix | None]:
     """Where genes are, by name, None for all in use: ``places`` and ``sums`` of a
     `Piece`.
     """
@@ -148,9 +146,7 @@ def columns_of(
             f"for: {some(missing)}"
         )
     if names.is_unique:
-        places = used[names.get_indexer(wanted)]
-        is_whole = np.array_equal(places, np.arange(adata.n_vars))
-        return None if is_whole else places, None
+        return used[names.get_indexer(wanted)], None
     group = wanted.get_indexer(names)  # of each feature, the gene that it is
     members = np.flatnonzero(group >= 0)
     if len(members) == len(wanted):  # none of these has several
@@ -188,11 +184,6 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "dask") and hasattr(X, "chunks")
 
 
-def is_sparse(X: Any) -> bool:
-    """Whether blocks of a matrix are sparse."""
-    return _format(X) in ("csr", "csc")
-
-
 def streams(X: Any) -> bool:
     """Whether some rows of a stored matrix can be read without all others."""
     if isinstance(X, np.ndarray) or issparse(X):
@@ -206,26 +197,29 @@ def _format(X: Any) -> str:
 
 
 def _chosen_columns(
-    X: Any, columns: np.ndarray | None, source: str
+    X: Any, places: np.ndarray, source: str
 ) -> tuple[Any, np.ndarray | None]:
-    """What gives slices of rows, and the columns that are still to be chosen of them.
+    """What gives slices of rows, and the columns that are still to be chosen of them,
+    None for all.
 
     Of a matrix that is stored by genes (CSC), columns are read once and kept as rows;
     the log says so where these are all.
     """
+    is_whole = np.array_equal(places, np.arange(X.shape[1]))
+    columns = None if is_whole else places
     if hasattr(X, "take_genes"):  # numbers that are parsed when they are read
         return X.take_genes(columns), None
     if _format(X) == "csc":
         if columns is not None:
             order = np.argsort(columns)
-            return _chosen(_in_memory(X[:, columns[order]]), np.argsort(order)), None
+            return _in_memory(X[:, columns[order]], np.argsort(order)), None
         if not issparse(X):
             logger.warning(
                 "%s stores its matrix by genes (CSC): it is read whole; write it as "
                 "CSR to stream",
                 source,
             )
-        return _chosen(_in_memory(X)), None
+        return _in_memory(X), None
     if is_dask(X) and columns is not None:
         # dask slices rising positions well, and makes many small chunks of others
         return X[:, np.sort(columns)], np.argsort(np.argsort(columns))
@@ -236,12 +230,10 @@ def _take_rows(X: Any, columns: np.ndarray | None, rows: np.ndarray | range) -> 
     """The rows at sorted positions; those with few others between are read together."""
     rows = np.asarray(rows)
     if is_dask(X):
-        return _chosen(_in_memory(X[rows]), columns)
-    if not len(rows):
-        return _slice(X, columns, 0, 0)
+        return _in_memory(X[rows], columns)
     parts = []
     for span in np.split(rows, np.flatnonzero(np.diff(rows) > _GAP) + 1):
-        first, last = int(span[0]), int(span[-1]) + 1
+        first, last = (int(span[0]), int(span[-1]) + 1) if len(span) else (0, 0)
         block = _slice(X, columns, first, last)
         parts.append(block if len(span) == last - first else block[span - first])
     return _stacked(parts)
@@ -249,40 +241,39 @@ def _take_rows(X: Any, columns: np.ndarray | None, rows: np.ndarray | range) -> 
 
 def _slice(X: Any, columns: np.ndarray | None, start: int, stop: int) -> Block:
     """Rows that follow each other, with some of their columns."""
-    if columns is None or is_sparse(X):
-        return _chosen(_in_memory(X[start:stop]), columns)
+    if columns is None or _format(X):
+        return _in_memory(X[start:stop], columns)
     if hasattr(X, "get_orthogonal_selection"):
         # zarr then reads only the chunks with these columns
-        return np.asarray(X.get_orthogonal_selection((slice(start, stop), columns)))
+        selected = X.get_orthogonal_selection((slice(start, stop), columns))
+        return np.ascontiguousarray(selected)
     # Whole rows are read, so few at a time: the columns chosen are few of them
     step = max(1, _WHOLE_VALUES // max(1, X.shape[1]))
     parts = [
-        _chosen(_in_memory(X[first : min(first + step, stop)]), columns)
+        _in_memory(X[first : min(first + step, stop)], columns)
         for first in range(start, max(stop, start + 1), step)
     ]
     return _stacked(parts)
 
 
-def _in_memory(X: Any) -> Any:
-    """A matrix, or part of one, that may be on disk or lazy, in memory."""
+def _in_memory(X: Any, columns: np.ndarray | None = None) -> Block:
+    """A matrix, or part of one, that may be on disk or lazy, with some of its columns;
+    a sparse one by rows.
+    """
     for way in ("to_memory", "compute"):
         if hasattr(X, way):
-            return getattr(X, way)()
-    return X if hasattr(X, "tocsr") else np.asarray(X)
-
-
-def _chosen(block: Any, columns: np.ndarray | None = None) -> Block:
-    """A block in memory with some of its columns; a sparse one by rows."""
-    if not issparse(block):
-        return np.ascontiguousarray(block if columns is None else block[:, columns])
+            X = getattr(X, way)()
+    if not issparse(X):
+        values = np.asarray(X)
+        return np.ascontiguousarray(values if columns is None else values[:, columns])
     # Entries outside of it are refused before anything follows them into memory. As
     # unsigned numbers, negative ones are larger than all others
-    places = block.indices.view(f"u{block.indices.itemsize}")
-    if places.size and places.max() >= block.shape[block.format == "csr"]:
+    places = X.indices.view(f"u{X.indices.itemsize}")
+    if places.size and places.max() >= X.shape[X.format == "csr"]:
         raise ValueError("its sparse matrix has entries outside its shape")
-    block = csr_matrix(block if columns is None else block[:, columns])
-    block.sum_duplicates()
-    return block
+    by_rows = csr_matrix(X if columns is None else X[:, columns])
+    by_rows.sum_duplicates()
+    return by_rows
 
 
 def _stacked(parts: list[Any]) -> Block:
@@ -303,7 +294,6 @@ class Fold:
     size : samples of a block.
     together : blocks of a group.
     as_sparse : whether blocks are made sparse, because those of another set are.
-    as_dense : whether blocks are made arrays.
     dense : positions of genes, see `run_pass`.
     """
 
@@ -312,8 +302,7 @@ class Fold:
     size: int
     together: int
     as_sparse: bool
-    as_dense: bool
-    dense: list[int]
+    dense: NDArray[np.intp] | None
 
     def groups(self, piece: Piece) -> Generator[Group]:
         """Read and fold groups of blocks.
@@ -343,10 +332,7 @@ class Fold:
         """Give a block to accumulators as they take it: an array or a CSR matrix."""
         if self.as_sparse:
             X = csr_matrix(X)
-        if self.dense:
-            some = as_dense(X[:, self.dense])
-        else:
-            some = X = as_dense(X) if self.as_dense else X
+        some = X if self.dense is None else as_dense(X[:, self.dense])
         for accumulator in accumulators:
             takes_all = getattr(accumulator, "takes_all", False)
             accumulator.add(X if takes_all else some, rows)
@@ -367,8 +353,7 @@ def run_pass(
     size: int,
     rows: NDArray | None = None,
     together: int = 1,
-    as_dense: bool = False,
-    dense: Sequence[int] = (),
+    dense: NDArray[np.intp] | None = None,
     cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -385,17 +370,17 @@ def run_pass(
     size : samples of a block.
     rows : rising positions of samples; None for all.
     together : blocks of a group, which is one task where there are tasks.
-    as_dense : whether blocks are arrays also where the values are sparse.
     dense : positions of genes that are made an array, once for all accumulators; those
-        whose class says ``takes_all`` get all genes, as they are.
+        whose class says ``takes_all`` get all genes, as they are. None for all genes,
+        as they are.
     cluster : where groups are folded instead of here.
     progress : called with the number of samples that were seen, and of all.
     """
     empty = [copy.copy(accumulator) for accumulator in accumulators]
     parts = parts_of(data)
-    as_sparse = len(parts) > 1 and any(is_sparse(matrix_of(part)) for part in parts)
+    as_sparse = len(parts) > 1 and any(_format(matrix_of(part)) for part in parts)
     source = source_of(parts)
-    fold = Fold(empty, source, size, together, as_sparse, as_dense, list(dense))
+    fold = Fold(empty, source, size, together, as_sparse, dense)
     pieces = _pieces_of(parts, genes, rows)
     n_samples = sum(len(piece.rows) for piece in pieces)
     if cluster is None:

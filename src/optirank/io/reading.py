@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.files import path_problem, replacing
 from optirank._util.matrices import as_dense
 from optirank._util.names import counted, some, valid_text
-from optirank.io import tables
 from optirank.io.data import (
     DataError,
     about,
@@ -39,7 +39,8 @@ from optirank.io.data import (
 from optirank.io.formats import H5AD, ZARR, Format, ReadOptions
 from optirank.io.genes import with_named_genes
 from optirank.io.passes import columns_of, read_features
-from optirank.io.tables import PARQUET, TABLE
+from optirank.io.table_files import open_table
+from optirank.io.tables import PARQUET, TABLE, refuse_repeated
 from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
 
 if TYPE_CHECKING:
@@ -74,19 +75,17 @@ _CONVERTED = {
 def guess_format(path: Path) -> str:
     """The format that a file's name or a folder's content says."""
     path = Path(path)
-    if path.is_dir():
-        for known in FORMATS.values():
-            if known.is_folder(path):
-                return known.name
+    is_folder = path.is_dir()
+    for known in FORMATS.values():
+        has_ending = path.suffix.lower() in known.suffixes
+        if known.is_folder(path) if is_folder else has_ending:
+            return known.name
+    if is_folder:
         raise DataError(
             f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file"
         )
-    endings = [ending.lower() for ending in path.suffixes[-2:]]
-    for known in FORMATS.values():
-        if endings and endings[-1] in known.suffixes:
-            return known.name
-    if any(ending in TABLE.suffixes for ending in endings):  # .csv.gz
-        return TABLE.name
+    if any(ending.lower() in TABLE.suffixes for ending in path.suffixes[-2:]):
+        return TABLE.name  # .csv.gz
     remedy = _CONVERTED.get(path.suffix.lower())
     if remedy is not None:
         remedy = remedy.format(
@@ -203,7 +202,7 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     with readable(path):
         named = with_named_genes(stored, gene_column)
     if options.samples is not None:
-        named.obs, is_named = tables.join_annotations(
+        named.obs, is_named = join_annotations(
             annotations_of(named), [Path(options.samples)], path
         )
         if not is_named.all():
@@ -225,6 +224,41 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
     text = valid_text(path)
     about(named).update(source=text, name=text, store=store)
     return named
+
+
+def join_annotations(
+    obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Annotations joined with tables about samples, and the mask of samples
+    they name.
+    """
+    table = pd.concat([_read_annotations(path, key) for path in paths])
+    named = np.asarray(obs.index.isin(table.index))
+    if not named.any():
+        raise DataError(
+            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, "
+            f"the data have {some(obs.index, 3)}"
+        )
+    other = obs.drop(columns=[*table.columns], errors="ignore")
+    return other.join(table), named
+
+
+def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
+    """A table about samples, as text; their names are in the first column or in
+    ``key``.
+    """
+    table = open_table(path, as_text=True)
+    header = table.header
+    refuse_repeated(duplicates(header), path)
+    if key is not None and key not in header:
+        raise DataError(f"{path} has no column {key!r}: there are {some(header, 20)}")
+    frame = table.read(range(len(header))).set_axis(header, axis=1)
+    frame = frame.set_index(header[0] if key is None else key).replace("", np.nan)
+    frame.index = frame.index.astype(str).rename(None)
+    repeated = frame.index[frame.index.duplicated()]
+    if len(repeated):
+        raise DataError(f"{path} names these samples more than once: {some(repeated)}")
+    return frame
 
 
 @contextlib.contextmanager
@@ -296,8 +330,7 @@ def _in_memory(
                 f"{source} has several genes called {some(sorted(several))}: ask for "
                 "them by position, or take other names (gene_column=)"
             )
-        places, _ = columns_of(opened, wanted)
-        columns = columns if places is None else places
+        columns, _ = columns_of(opened, wanted)
     return make_profiles(
         read_features(opened, columns),
         annotations_of(opened),
@@ -309,9 +342,7 @@ def _in_memory(
 
 def is_table(path: Path, format: str | None = None) -> bool:
     """Whether a file is there and is a table, so that ``genes_in`` must be said."""
-    if not path.exists():
-        return False
-    return (format or guess_format(path)) in _TABLES
+    return path.exists() and (format or guess_format(path)) in _TABLES
 
 
 def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
@@ -344,8 +375,6 @@ def write_h5ad(
 
 def write_table(data: AnnData, path: str | Path) -> Path:
     """Write a CSV table (.csv, .csv.gz): samples as lines with their annotations."""
-    import pandas as pd
-
     values = as_dense(data.X)
     is_exact = values.size and np.abs(values).max() < _EXACT
     if is_exact and (values == np.rint(values)).all():

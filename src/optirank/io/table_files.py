@@ -35,18 +35,17 @@ import csv
 import gzip
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.data import DataError, need, readable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Names of columns that describe genes, as they are without case, blanks and marks
 ABOUT_GENES = frozenset((
@@ -66,7 +65,6 @@ _QUANTIFIED = {
         *("expected_count", "TPM", "FPKM"),
     ): ("RSEM", "TPM"),
 }
-_TRANSCRIPT = re.compile(r"ENS[A-Z]*T\d{6,}|[NX][MR]_\d+")
 _ENSEMBL_GENE = re.compile(r"ENS[A-Z]*G\d{6,}(\.\d+)?")
 # Ends of names of files that are no part of the sample's name
 _ENDINGS = re.compile(
@@ -78,21 +76,24 @@ _BARE = ("quant", "quant.genes", "abundance", "")  # the folder names the sample
 _PEEKED = 100  # lines that tell whether every line ends in a separator
 TABLE_BEGIN = "!series_matrix_table_begin"
 TABLE_END = "!series_matrix_table_end"
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
+_WINDOWS = "optirank.windows"  # how bytes that are no UTF-8 are read
+# Columns up to which all are parsed at once: beyond, pandas takes long for each column
+_WIDE = 20_000
+_TEXT = ("string", "large_string", "dictionary<values=string")  # types of Arrow
 
 
 @dataclass(frozen=True)
 class Layout:
     """Where a table is in its file, and what the format says about it."""
 
-    format: str = ""  # "" where the file does not say it
+    format: str = ""  # "" where the file does not say it; else genes are in rows
     header: list[str] = field(default_factory=list)
     before: int = 0  # lines before the header
     after: int = 0  # lines after the header and before the values
     has_header: bool = True
-    n_about: int = 0  # columns about genes after their names, whatever they are called
-    genes_in: str | None = None
+    left_out: tuple[str, ...] = ()  # columns that are not read, whatever their names
     no_genes: str | None = None  # how names begin that are no genes
-    counted: str | None = None  # the one column that is read, of one sample's file
     separator: str = "\t"
     platform: str = ""
     obs: dict[str, list[str]] = field(default_factory=dict)
@@ -106,13 +107,20 @@ def find_layout(path: Path, lines: Iterator[str]) -> Layout:
     if first.startswith(("!Series_", "!Sample_")):
         return _series_matrix(path, chain([first], lines))
     fields = first.rstrip("\r\n").split("\t")
+    sample = sample_of(path)
     if len(fields) == 4 and fields[0] == "N_unmapped":
-        header = ["gene", sample_of(path), "forward", "reverse"]
-        return _one_sample("STAR", header, no_genes="N_")
-    if len(fields) >= 2 and all(text.isdecimal() for text in fields[1:]):
-        headerless = _headerless(path, fields, lines)
-        if headerless:
-            return headerless
+        names = ["gene", sample, "forward", "reverse"]
+        left_out = ("forward", "reverse")
+        return Layout("STAR", names, 0, 0, False, left_out, no_genes="N_")
+    is_gene = _ENSEMBL_GENE.fullmatch(fields[0]) is not None
+    if len(fields) == 2 and fields[1].isdecimal():
+        if is_gene or any(line.startswith("__no_feature") for line in lines):
+            return Layout("HTSeq", ["gene", sample], has_header=False, no_genes="__")
+    elif is_gene and len(fields) > 2 and all(map(str.isdecimal, fields[1:])):
+        raise DataError(
+            f"{path} has no header: its first line is the gene {fields[0]}; put a line "
+            "with the names of the samples above it"
+        )
     return _with_header(path, first, lines)
 
 
@@ -123,47 +131,34 @@ def separator_of(line: str, path: Path) -> str:
     return usual if usual in line else max((usual, ",", "\t", ";"), key=line.count)
 
 
-def describes_genes(name: str) -> bool:
-    """Whether a column of this name is about genes, and is no sample."""
-    return re.sub(r"[\W_]+", "", name).casefold() in ABOUT_GENES
-
-
 def sample_of(path: Path) -> str:
     """The name of the sample that a file is of: its own, or that of its folder."""
     name = _ENDINGS.sub("", path.name)
     return path.resolve().parent.name if name in _BARE else name
 
 
-def _fields(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line], delimiter=separator), [])
+def _fields(line: str) -> list[str]:
+    return next(csv.reader([line], delimiter="\t"), [])
 
 
 def _gct(path: Path, version: str, lines: Iterator[str]) -> Layout:
-    sizes = _fields(next(lines, ""), "\t")
-    header = _fields(next(lines, ""), "\t")
-    sizes = [int(size) for size in sizes if size.strip()]
-    n_about, n_obs = 1, 0
-    if version.startswith("#1.3"):
-        n_about, n_obs = sizes[2:4]
+    sizes = [int(size) for size in _fields(next(lines, "")) if size.strip()]
+    header = _fields(next(lines, ""))
+    n_about, n_obs = sizes[2:4] if version.startswith("#1.3") else (1, 0)
     if n_about < 0 or n_obs < 0 or len(header) < 2 + n_about:
         raise DataError(f"{path} is no GCT file: its third line has no samples")
-    obs = {}
-    for line in islice(lines, n_obs):
-        name, *values = _fields(line, "\t")
-        obs[name] = values[n_about:]
+    annotations = [_fields(line) for line in islice(lines, n_obs)]
     return Layout(
         "GCT",
         header,
         before=2,
         after=n_obs,
-        n_about=n_about,
-        genes_in="rows",
-        obs=obs,
+        left_out=tuple(header[1 : 1 + n_about]),
+        obs={name: values[n_about:] for name, *values in annotations},
     )
 
 
-def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
-    lines = iter(lines)
+def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
     about: list[list[str]] = []
     supplements = []
     platform = ""
@@ -172,7 +167,7 @@ def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
         before += 1
         if line.startswith(TABLE_BEGIN):
             break
-        name, *values = _fields(line, "\t") or [""]
+        name, *values = _fields(line) or [""]
         if name.startswith("!Sample_"):
             about.append([name.removeprefix("!Sample_"), *values])
         if name.endswith("_supplementary_file"):
@@ -184,7 +179,7 @@ def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
             f"{path} is a GEO series matrix without {TABLE_BEGIN}: it may be cut off, "
             "fetch it again"
         )
-    header = _fields(next(lines, ""), "\t")
+    header = _fields(next(lines, ""))
     if next(lines, TABLE_END).startswith(TABLE_END):
         raise DataError(
             f"{path} is a GEO series matrix without values, as those of RNA-Seq are: "
@@ -194,8 +189,7 @@ def _series_matrix(path: Path, lines: Iterable[str]) -> Layout:
     return Layout(
         "GEO series matrix",
         header,
-        before=before,
-        genes_in="rows",
+        before,
         no_genes=TABLE_END,
         platform=platform,
         obs=_characteristics(about, len(header) - 1),
@@ -218,31 +212,6 @@ def _characteristics(about: list[list[str]], n_samples: int) -> dict[str, list[s
     return obs
 
 
-def _headerless(path: Path, fields: list[str], lines: Iterator[str]) -> Layout | None:
-    """The layout of counts whose first line is a gene already."""
-    is_gene = _ENSEMBL_GENE.fullmatch(fields[0]) is not None
-    if len(fields) == 2:
-        if is_gene or any(line.startswith("__no_feature") for line in lines):
-            return _one_sample("HTSeq", ["gene", sample_of(path)], no_genes="__")
-    elif is_gene:
-        raise DataError(
-            f"{path} has no header: its first line is the gene {fields[0]}; put a line "
-            "with the names of the samples above it"
-        )
-    return None
-
-
-def _one_sample(program: str, header: list[str], no_genes: str) -> Layout:
-    return Layout(
-        program,
-        header,
-        has_header=False,
-        genes_in="rows",
-        no_genes=no_genes,
-        counted=header[1],
-    )
-
-
 def _with_header(path: Path, first: str, lines: Iterator[str]) -> Layout:
     before = 0
     comment = ""
@@ -255,64 +224,22 @@ def _with_header(path: Path, first: str, lines: Iterator[str]) -> Layout:
         lines = chain([first], lines)
         first = comment  # a header that begins with a #
         before -= 1
-    separator = separator_of(first, path)
     reader = csv.reader(chain([first], lines), delimiter=separator)
-    header = _whole_header(next(reader, []), reader)
-    return _known_header(
-        path, Layout(header=header, before=before, separator=separator)
-    )
-
-
-def _whole_header(header: list[str], lines: Iterable[list[str]]) -> list[str]:
-    """The header with as many names as the lines have fields."""
-    longer = [line for line in islice(lines, _PEEKED) if line]
-    if not longer or len(longer[0]) != len(header) + 1:
-        return header
-    if all(len(line) == len(header) + 1 and not line[-1] for line in longer):
-        return [*header, ""]  # every line ends in a separator
-    return ["", *header]  # R writes no name above the names of the lines
-
-
-def _known_header(path: Path, layout: Layout) -> Layout:
-    header = layout.header
+    header = next(reader, [])
+    peeked = [line for line in islice(reader, _PEEKED) if line]
+    if peeked and len(peeked[0]) == len(header) + 1:
+        ends_empty = [len(line) == len(header) + 1 and not line[-1] for line in peeked]
+        # A separator ends every line; or R writes no name above the names of the lines
+        header = [*header, ""] if all(ends_empty) else ["", *header]
     program, counted = _QUANTIFIED.get(tuple(header), ("", ""))
+    left_out = tuple(name for name in header[1:] if program and name != counted)
     if program:
-        names = [
-            header[0],
-            *(sample_of(path) if n == counted else n for n in header[1:]),
-        ]
-        return replace(
-            layout,
-            format=program,
-            header=names,
-            genes_in="rows",
-            counted=names[header.index(counted)],
-        )
-    if header[:6] == _FEATURE_COUNTS:
-        return replace(layout, format="featureCounts", genes_in="rows")
-    if header and header[0] in ("Hugo_Symbol", "Entrez_Gene_Id"):
-        return replace(layout, format="cBioPortal", genes_in="rows")
-    return layout
-
-
-def refuse_transcripts(names: Iterable[str], layout: Layout, path: Path) -> None:
-    """Refuse one sample's estimates for transcripts, which no model of genes knows."""
-    if not layout.counted:
-        return
-    first = next(iter(names), "")
-    if _TRANSCRIPT.match(first):
-        raise DataError(
-            f"{path} has the transcripts of one sample ({layout.format}), such as "
-            f"{first}: sum them by gene, of all samples together, in R: library("
-            "tximport); tximport(files, type = 'salmon', tx2gene = table), and write "
-            "its matrix of abundances as a table"
-        )
-
-
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
-_WINDOWS = "optirank.windows"  # how bytes that are no UTF-8 are read
-# Columns up to which all are parsed at once: beyond, pandas takes long for each column
-_WIDE = 20_000
+        header = [sample_of(path) if name == counted else name for name in header]
+    elif header[:6] == _FEATURE_COUNTS:
+        program = "featureCounts"
+    elif header and header[0] in ("Hugo_Symbol", "Entrez_Gene_Id"):
+        program = "cBioPortal"
+    return Layout(program, header, before, left_out=left_out, separator=separator)
 
 
 def open_text(path: Path) -> IO[str]:
@@ -328,10 +255,8 @@ def open_text(path: Path) -> IO[str]:
     return opener(path, "rt", encoding=encoding, errors=errors, newline="")
 
 
-def _as_windows(error: UnicodeError) -> tuple[str, int]:
+def _as_windows(error: Any) -> tuple[str, int]:
     """Bytes that are no UTF-8 as Windows-1252 has them, which spreadsheets write."""
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
     wrong = error.object[error.start : error.end]
     return wrong.decode("cp1252", "replace"), error.end
 
@@ -347,42 +272,24 @@ def separator(path: Path) -> str:
         return separator_of(file.readline(), path)
 
 
-class Table:
-    """A table of a file: the names of its columns, and some of these when asked for.
+class TextTable:
+    """A table of text; its first column holds the names of the lines.
 
     Attributes
     ----------
     path : the file.
     layout : what the file says about itself.
+    header : names of the columns; the first is that of the names of the lines.
     decimal : what stands between the whole and the rest of a number.
-    """
-
-    decimal = "."
-
-    def __init__(self, path: Path, layout: Layout) -> None:
-        self.path = path
-        self.layout = layout
-
-    @property
-    def header(self) -> list[str]:
-        """Names of the columns; the first is that of the names of the lines."""
-        return self.layout.header
-
-    def read(self, columns: Sequence[int]) -> pd.DataFrame:
-        """Some columns, by their positions in the header; column 0 as text."""
-        raise NotImplementedError
-
-
-class TextTable(Table):
-    """A table of text; its first column holds the names of the lines.
-
-    ``as_text``: values are words, and one column is enough.
+    as_text : whether values are words, and one column is enough.
     """
 
     def __init__(self, path: Path, *, as_text: bool = False) -> None:
         with readable(path), open_text(path) as file:
-            super().__init__(path, find_layout(path, file))
-        self._as_text = as_text
+            self.layout = find_layout(path, file)
+        self.path = path
+        self.header = self.layout.header
+        self.as_text = as_text
         if len(self.header) == 1 and not as_text:
             raise DataError(
                 f"{path} has a single column: separate its columns by commas, tabs or "
@@ -396,18 +303,16 @@ class TextTable(Table):
                 f"{path} is empty: it should have a header line and a line for each "
                 "entry"
             )
-        if separator != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line)):
-            self.decimal = ","
+        has_commas = separator != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line))
+        self.decimal = "," if has_commas else "."
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
-        """Some columns; where the table is not wide, all are parsed once and kept."""
-        import pandas as pd
-
-        if len(self.header) <= _WIDE or self._as_text:
-            return pd.DataFrame(self._whole[list(columns)])
-        if 2 * len(columns) > len(self.header):  # pandas is slow at choosing many
-            return pd.DataFrame(self._parse(None)[list(columns)])
-        return self._parse(sorted(set(columns)))
+        """Some columns, by their positions in the header, column 0 as text; where the
+        table is not wide, or most are asked for, all are parsed once and kept.
+        """
+        if len(self.header) > _WIDE and 2 * len(columns) < len(self.header):
+            return self._parse(sorted(set(columns)))
+        return pd.DataFrame(self._whole[list(columns)])
 
     @cached_property
     def _whole(self) -> pd.DataFrame:
@@ -427,28 +332,25 @@ class TextTable(Table):
             yield file
 
     def _parse(self, columns: list[int] | None) -> pd.DataFrame:
-        import pandas as pd
-
-        options: dict[str, Any] = {
-            "sep": self.layout.separator,
-            "decimal": self.decimal,
-            "header": None,
-            "index_col": False,
-            "dtype": str if self._as_text else None,
-            # A converter: a type for one column makes pandas slow where there are many
-            "converters": None if self._as_text else {0: str},
-            "keep_default_na": False,
-            "float_precision": "round_trip",
-            "low_memory": False,
-        }
         # Naming a million columns takes longer than reading some of them
+        options: dict[str, Any] = {"usecols": columns, "float_precision": "round_trip"}
         if columns is None:
             options["names"] = list(range(len(self.header)))
-        else:
-            options["usecols"] = columns
         with self._body() as file, warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(file, **options)
+            frame = pd.read_csv(
+                file,
+                sep=self.layout.separator,
+                decimal=self.decimal,
+                header=None,
+                index_col=False,
+                dtype=str if self.as_text else None,
+                # A type for one column makes pandas slow where there are many
+                converters=None if self.as_text else {0: str},
+                keep_default_na=False,
+                low_memory=False,
+                **options,
+            )
         if self.layout.no_genes is None:
             return frame
         # The lines whose names do not say that they are no genes
@@ -456,10 +358,12 @@ class TextTable(Table):
         return frame.loc[is_gene].reset_index(drop=True)
 
 
-class ParquetTable(Table):
-    """A Parquet file; the names of its lines are its index, or else its first column
-    where that is text.
+class ParquetTable:
+    """A Parquet file like a `TextTable`; the names of its lines are its index, or else
+    its first column where that is text.
     """
+
+    decimal = "."
 
     def __init__(self, path: Path) -> None:
         parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
@@ -472,7 +376,9 @@ class ParquetTable(Table):
         if not index and names and str(schema.field(names[0]).type).startswith(_TEXT):
             index = [names.pop(0)]
         self._index = index
-        super().__init__(path, Layout(header=[*(index or [""]), *names]))
+        self.path = path
+        self.header = [*(index or [""]), *names]
+        self.layout = Layout(header=self.header)
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns."""
@@ -481,15 +387,13 @@ class ParquetTable(Table):
         with readable(self.path):
             read = self._file.read(columns=[*self._index, *names])
         frame = read.to_pandas(ignore_metadata=True)
-        lines = range(read.num_rows)
-        if self._index:
-            lines = frame[self._index[0]]
+        lines = frame[self._index[0]] if self._index else range(read.num_rows)
         table = frame[names].set_axis(wanted, axis=1)
         table.insert(0, 0, [str(line) for line in lines])
         return table
 
 
-_TEXT = ("string", "large_string", "dictionary<values=string")
+Table = TextTable | ParquetTable
 
 
 def open_table(path: Path, *, as_text: bool = False) -> Table:

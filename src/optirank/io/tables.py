@@ -13,25 +13,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.matrices import inverted, value_scale
 from optirank._util.names import some
 from optirank.io.data import DataError, duplicates, make_profiles, stripped
 from optirank.io.formats import Format, ReadOptions
 from optirank.io.genes import plain_gene_names
-from optirank.io.table_files import (
-    Table,
-    describes_genes,
-    open_table,
-    refuse_transcripts,
-)
+from optirank.io.table_files import ABOUT_GENES, Table, open_table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from anndata import AnnData
 
 logger = logging.getLogger("optirank.datasets")
 
+# How files with a table end, in lower case; also before .gz
+SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".gct", ".sf", ".results")
+_OF_ONE_SAMPLE = ("STAR", "HTSeq", "Salmon", "kallisto", "RSEM")
+_TRANSCRIPT = re.compile(r"ENS[A-Z]*T\d{6,}|[NX][MR]_\d+")
 _MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
 _UNDETECTED = ("undetermined", "undet", "undetected", "no ct", "nd")
 # Numbers that stand for missing values; no expression value is as low as -99
@@ -59,6 +58,249 @@ _HIGHEST_MEDIAN = 20.0
 _FEWEST_CYCLES = 5.0  # no gene is detected earlier by qPCR
 
 
+@contextlib.contextmanager
+def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    """Names of genes and annotations of samples of a table; its values are parsed and
+    checked when they are read.
+
+    With ``genes_in="columns"`` a line is a sample and ``annotations``, and the label,
+    are the columns that describe samples. With ``genes_in="rows"`` a line is a gene and
+    ``annotations`` are columns that describe genes; they are left out, save
+    ``gene_column``, which then names the genes. A format that says where its genes are
+    needs no ``genes_in``, see `optirank.io.table_files`.
+    """
+    table = open_table(path)
+    in_rows = _are_genes_in_rows(table, options.genes_in)
+    described = _described_columns(table, options, in_rows)
+    about_genes = [
+        name
+        for name in table.header[1:]
+        if in_rows
+        and name not in described
+        and (name in table.layout.left_out or _plain(name) in ABOUT_GENES)
+    ]
+    named = {*described, *about_genes}
+    beside = [k for k, name in enumerate(table.header) if k and name in named]
+    skipped = {0, *beside, *_empty_columns(table)}
+    inside = [k for k in range(len(table.header)) if k not in skipped]
+    frame = table.read([0, *beside])
+    if not inside or frame.empty:
+        raise DataError(
+            f"{path} holds no numbers: it has {len(frame)} lines, {len(inside)} columns"
+        )
+    inside_names = np.array([table.header[k] for k in inside], dtype=object)
+    notes = []
+    if in_rows:
+        genes = _names_of_lines(table, frame, beside, options, notes)
+        samples = inside_names
+        of_samples = table.layout.obs.items()
+        annotations = {k: texts for k, texts in of_samples if len(texts) == len(inside)}
+    else:
+        genes = stripped(inside_names)
+        samples = frame[0].to_numpy(dtype=object)
+        annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
+    genes, spelling = plain_gene_names(genes)
+    notes = [*spelling, *notes]
+    if about_genes:
+        notes.append(f"columns that are no samples are left out: {some(about_genes)}")
+    if options.invert:
+        notes.append(
+            "values are inverted: the lowest of the table is the most expressed"
+        )
+    matrix = TableMatrix(table, inside, genes, samples, in_rows, options)
+    if options.drop_missing:
+        matrix.drop_missing()
+    if not options.any_scale:
+        _warn_of_names(matrix.genes, options.known_genes, table)
+    obs = pd.DataFrame(annotations, index=pd.Index(samples, dtype=object))
+    var = pd.DataFrame(index=pd.Index(matrix.genes, dtype=object))
+    yield make_profiles(matrix, obs, var, str(path), notes=notes)
+
+
+_TAKES = ("genes_in", "annotations", "drop_missing", "any_scale", "invert")
+TABLE = Format("table", SUFFIXES, _open, _TAKES)
+PARQUET = Format("parquet", (".parquet",), _open, _TAKES)
+
+
+def _are_genes_in_rows(table: Table, genes_in: str | None) -> bool:
+    """Where the genes are: as the format says, else as was said; it is not guessed."""
+    format = table.layout.format
+    if format and genes_in not in (None, "rows"):
+        raise DataError(
+            f"{table.path} is a {format} file, which has its genes in rows: leave "
+            f"genes_in={genes_in!r} out"
+        )
+    if not format and genes_in not in ("rows", "columns"):
+        n_lines = len(table.read([0]))
+        raise DataError(
+            f"{table.path} is a table of {n_lines} lines and {len(table.header) - 1} "
+            "columns: say whether its genes are in 'rows' or in 'columns' (genes_in=), "
+            "it is not guessed"
+        )
+    return genes_in != "columns"
+
+
+def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> list[str]:
+    """The columns that hold no expression, as the user says; those that are not there,
+    or there twice, are refused.
+    """
+    described = [*options.annotations]
+    if options.label and options.samples is None and not in_rows:
+        described.append(options.label)
+    if options.gene_column:
+        described.append(options.gene_column)
+    columns = table.header[1:]
+    absent = [name for name in described if name not in columns]
+    if absent:
+        hint = ""
+        if bool(np.isin(table.read([0])[0].to_numpy(dtype=object), absent).any()):
+            hint = "; it has such a line: is it transposed? (genes_in='rows')"
+        raise DataError(
+            f"{table.path} has no column {some(absent)}: there are "
+            f"{some(columns, 20)}{hint}"
+        )
+    repeated = [name for name in duplicates(columns) if name in described]
+    refuse_repeated(repeated, table.path)
+    if options.gene_column and not in_rows:
+        raise DataError(
+            f"{table.path}: the gene column {options.gene_column!r} is for tables with "
+            "genes in rows"
+        )
+    return described
+
+
+def refuse_repeated(repeated: list[str], path: Path) -> None:
+    """Refuse columns that share a name."""
+    if repeated:
+        raise DataError(
+            f"{path} has several columns called {some(repeated)}: rename or remove them"
+        )
+
+
+def _plain(name: str) -> str:
+    """The name of a column without case, blanks and marks."""
+    return re.sub(r"[\W_]+", "", name).casefold()
+
+
+def _empty_columns(table: Table) -> list[int]:
+    """Columns without name and values, which a separator at the end of lines makes."""
+    unnamed = [k for k, name in enumerate(table.header) if k and not name.strip()]
+    if not unnamed:
+        return []
+    frame = table.read([0, *unnamed])
+    return [k for k in unnamed if frame[k].isin(["", None, np.nan]).to_numpy().all()]
+
+
+def _names_of_lines(
+    table: Table,
+    frame: pd.DataFrame,
+    beside: Sequence[int],
+    options: ReadOptions,
+    notes: list[str],
+) -> np.ndarray:
+    """Names of the genes in rows: of the column that is asked for, else of that with
+    most of the genes that are known. Transcripts, which no model knows, are refused.
+    """
+    known = set(options.known_genes)
+    if options.gene_column:
+        column = table.header.index(options.gene_column, 1)
+    else:
+        shared = {k: len(known.intersection(stripped(frame[k]))) for k in (0, *beside)}
+        column = max(shared, key=lambda k: (shared[k], -k))
+    if column and not options.gene_column:
+        notes.append(
+            f"genes are named by the column {table.header[column]!r}, which has more "
+            "of the model's genes than the first"
+        )
+    names = stripped(frame[column])
+    is_sample = table.layout.format in _OF_ONE_SAMPLE
+    if is_sample and _TRANSCRIPT.match(next(iter(names), "")):
+        raise DataError(
+            f"{table.path} has the transcripts of one sample ({table.layout.format}), "
+            f"such as {names[0]}: sum them by gene, of all samples together, in R: "
+            "library(tximport); tximport(files, type = 'salmon', tx2gene = table), and "
+            "write its matrix of abundances as a table"
+        )
+    return names
+
+
+class TableMatrix:
+    """The numbers of a table as samples by genes, parsed and checked when they
+    are read.
+    """
+
+    streams = False  # no sample can be read without the others
+
+    def __init__(
+        self,
+        table: Table,
+        inside: list[int],
+        genes: np.ndarray,
+        samples: np.ndarray,
+        in_rows: bool,
+        options: ReadOptions,
+    ) -> None:
+        self.genes = genes
+        self.samples = samples
+        self._table = table
+        self._inside = inside
+        self._in_rows = in_rows
+        self._options = options
+        self._values: np.ndarray | None = None
+        self._code: float | None = None  # a number that stands for missing values
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        return len(self.samples), len(self.genes)
+
+    def take_genes(self, columns: np.ndarray | None) -> np.ndarray:
+        """Parse and check the genes chosen; all are kept once most of them
+        were read.
+        """
+        every = np.arange(len(self.genes))
+        columns = every if columns is None else columns
+        if self._values is None and (self._in_rows or 2 * len(columns) > len(every)):
+            self._values = self._parsed(every)
+        if self._values is None:
+            values = self._parsed(columns)
+        else:
+            values = self._values[:, columns]
+        genes = self.genes[columns]
+        path = self._table.path
+        refuse_missing(values, genes, self.samples, path, self._code)
+        if not self._options.any_scale and values.size:
+            known = self._options.known_genes
+            refuse_clinical(values, genes, known, path, self._in_rows)
+            if not self._options.invert:
+                warn_of_cycles(values, path)
+        return values
+
+    def drop_missing(self) -> None:
+        """Leave out the genes that have missing values."""
+        values = self._parsed(np.arange(len(self.genes)))
+        is_complete = np.isfinite(values).all(axis=0)
+        if not is_complete.any():
+            raise DataError(
+                f"{self._table.path}: every gene has a missing value: fill them in"
+            )
+        self.genes = self.genes[is_complete]
+        self._values = values[:, is_complete]
+
+    def _parsed(self, columns: np.ndarray) -> np.ndarray:
+        chosen = self._inside if self._in_rows else [self._inside[k] for k in columns]
+        invert = self._options.invert
+        frame = self._table.read([0, *chosen])
+        values = numbers_of(frame, chosen, self._table, cycles=invert)
+        if self._in_rows:
+            values = values[columns].T
+        if not self._options.any_scale:
+            self._code = missing_code(values)
+        if self._code is not None:
+            values = np.where(values == self._code, np.nan, values)
+        return np.ascontiguousarray(inverted(values) if invert else values)
+
+
 def numbers_of(
     frame: pd.DataFrame, columns: list[int], table: Table, *, cycles: bool = False
 ) -> np.ndarray:
@@ -69,8 +311,6 @@ def numbers_of(
     decimal mark. With ``cycles`` the values are Ct of qPCR, where "Undetermined" is
     infinite.
     """
-    import pandas as pd
-
     values = frame[columns]
     parsed = {}
     for k in values.select_dtypes(exclude="number"):
@@ -127,16 +367,6 @@ def missing_code(values: np.ndarray) -> float | None:
     return None
 
 
-def complete_genes(values: np.ndarray, path: Path) -> np.ndarray:
-    """Positions of the genes without missing values."""
-    if values.dtype.kind != "f":
-        return np.arange(values.shape[1])
-    complete = np.flatnonzero(np.isfinite(values).all(axis=0))
-    if not len(complete):
-        raise DataError(f"{path}: every gene has a missing value: fill them in")
-    return complete
-
-
 def refuse_missing(
     values: np.ndarray,
     genes: np.ndarray,
@@ -148,20 +378,19 @@ def refuse_missing(
 
     ``code`` is a number that stands for missing values.
     """
-    if values.dtype.kind != "f" or np.isfinite(values).all():
-        return
     missing = ~np.isfinite(values)
+    if not missing.any():
+        return
     counts = missing.sum(axis=0)
     named = [f"{genes[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
     in_sample = missing.any(axis=1)
-    first = samples[int(np.flatnonzero(in_sample)[0])]
     verb = "has" if len(named) == 1 else "have"
     coded = "" if code is None else f" ({code:g} stands for a missing one)"
     raise DataError(
         f"{path}: {len(named)} of {len(genes)} genes {verb} missing or infinite "
         f"values{coded}, in {int(in_sample.sum())} of {len(samples)} samples (first "
-        f"{first!r}): {some(named, 20)}; fill them in, or leave these genes out "
-        "(drop_missing=True)"
+        f"{samples[in_sample][0]!r}): {some(named, 20)}; fill them in, or leave these "
+        "genes out (drop_missing=True)"
         + ("" if code is None else "; if it is a value, say so (any_scale=True)")
     )
 
@@ -171,32 +400,28 @@ def _warn_once(message: str, *values: object) -> None:
     logger.warning(message, *values)
 
 
-def warn_of_dates(genes: Iterable[str], path: Path) -> None:
-    """Warn of gene names that a spreadsheet turned into dates."""
-    dates = [name for name in genes if _DATE.fullmatch(str(name))]
+def _warn_of_names(genes: np.ndarray, known: Iterable[str], table: Table) -> None:
+    """Warn of gene names that a spreadsheet turned into dates, and of probes of arrays,
+    save where a model knows some of these.
+    """
+    dates = [name for name in genes if _DATE.fullmatch(name)]
     if dates:
         _warn_once(
             "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar "
             "was MARCH1, 2-Sep was SEPT2): restore them, or they match no other data",
-            path,
+            table.path,
             some(dates),
         )
-
-
-def warn_of_probes(
-    genes: np.ndarray, known: Iterable[str], path: Path, platform: str
-) -> None:
-    """Warn of probes of arrays, save where a model knows some of them."""
-    found = [bool(_PROBE.fullmatch(str(name))) for name in genes]
-    if 2 * sum(found) <= len(found) or len(found) < _MANY:
-        return
-    if set(known).isdisjoint(genes):
+    n_probes = sum(_PROBE.fullmatch(name) is not None for name in genes)
+    is_array = 2 * n_probes > len(genes) >= _MANY
+    if is_array and set(known).isdisjoint(genes):
         page = "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc="
+        platform = table.layout.platform
         _warn_once(
             "%s: %s are probes of an array and no genes: they match only data of the "
             "same array; for genes, give a table of two columns, probe and symbol, "
             "made from the platform's table%s (homologs=)",
-            path,
+            table.path,
             some(genes[:3]),
             f" ({page}{platform})" if platform else "",
         )
@@ -234,20 +459,6 @@ def refuse_clinical(
     )
 
 
-def warn_of_cycles(values: np.ndarray, path: Path) -> None:
-    """Warn of values that may be Ct of qPCR: 5 to 50, mostly above any logarithm."""
-    if value_scale(values) != "log" or values.min() < _FEWEST_CYCLES:
-        return
-    if np.median(values) > _HIGHEST_MEDIAN:
-        _warn_once(
-            "%s: half of the values are above %g and none above 50, as those of Ct "
-            "(qPCR), of which less is more: labels would be reversed; if they are, say "
-            "so (invert=)",
-            path,
-            _HIGHEST_MEDIAN,
-        )
-
-
 def _unlike_the_others(values: np.ndarray) -> set[int]:
     """Positions of a few columns that are on another scale than logarithms
     around them.
@@ -267,291 +478,15 @@ def _unlike_the_others(values: np.ndarray) -> set[int]:
     return set(unlike.tolist())
 
 
-# How files with a table end, in lower case; also before .gz
-SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".gct", ".sf", ".results")
-
-
-@contextlib.contextmanager
-def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
-    """Names of genes and annotations of samples of a table; its values are parsed and
-    checked when they are read.
-
-    With ``genes_in="columns"`` a line is a sample and ``annotations``, and the label,
-    are the columns that describe samples. With ``genes_in="rows"`` a line is a gene and
-    ``annotations`` are columns that describe genes; they are left out, save
-    ``gene_column``, which then names the genes. A format that says where its genes are
-    needs no ``genes_in``, see `optirank.io.table_files`.
-    """
-    import pandas as pd
-
-    table = open_table(path)
-    in_rows = _orientation(table, options.genes_in) == "rows"
-    described = _described_columns(table, options, in_rows=in_rows)
-    about_genes = _about_genes(table, described) if in_rows else []
-    named = {*described, *about_genes}
-    beside = [k for k, name in enumerate(table.header) if k and name in named]
-    skipped = {0, *beside, *_empty_columns(table)}
-    inside = [k for k in range(len(table.header)) if k not in skipped]
-    frame = table.read([0, *beside])
-    if not inside or frame.empty:
-        raise DataError(
-            f"{path} holds no numbers: it has {len(frame)} lines, {len(inside)} columns"
-        )
-    inside_names = np.array([table.header[k] for k in inside], dtype=object)
-    if in_rows:
-        lines, further = _names_of_lines(table, frame, beside, options)
-        genes, notes = plain_gene_names(lines)
-        notes += further
-        samples = inside_names
-        annotations = {
-            name: values
-            for name, values in table.layout.obs.items()
-            if len(values) == len(samples)
-        }
-    else:
-        genes, notes = plain_gene_names(stripped(inside_names))
-        samples = frame[0].to_numpy(dtype=object)
-        annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
-    obs = pd.DataFrame(annotations, index=pd.Index(samples, dtype=object))
-    if about_genes:
-        notes.append(f"columns that are no samples are left out: {some(about_genes)}")
-    if options.invert:
-        notes.append(
-            "values are inverted: the lowest of the table is the most expressed"
-        )
-    matrix = TableMatrix(table, inside, genes, samples, in_rows, options)
-    if options.drop_missing:
-        matrix.drop_missing()
-    if not options.any_scale:
-        warn_of_dates(matrix.genes, path)
-        warn_of_probes(matrix.genes, options.known_genes, path, table.layout.platform)
-    var = pd.DataFrame(index=pd.Index(matrix.genes, dtype=object))
-    yield make_profiles(matrix, obs, var, str(path), notes=notes)
-
-
-_TAKES = ("genes_in", "annotations", "drop_missing", "any_scale", "invert")
-TABLE = Format("table", SUFFIXES, _open, _TAKES)
-PARQUET = Format("parquet", (".parquet",), _open, _TAKES)
-
-
-def _about_genes(table: Table, described: Sequence[str]) -> list[str]:
-    """Columns that are about genes, or not read, in a table with genes in rows."""
-    layout = table.layout
-    about = set(table.header[1 : 1 + layout.n_about])
-    return [
-        name
-        for name in table.header[1:]
-        if name not in described
-        and (
-            name in about
-            or describes_genes(name)
-            or (layout.counted is not None and name != layout.counted)
-        )
-    ]
-
-
-def _empty_columns(table: Table) -> list[int]:
-    """Columns without name and values, which a separator at the end of lines makes."""
-    unnamed = [k for k, name in enumerate(table.header) if k and not name.strip()]
-    if not unnamed:
-        return []
-    values = table.read([0, *unnamed]).isin(["", None, np.nan]).to_numpy()[:, 1:]
-    return [k for place, k in enumerate(unnamed) if values[:, place].all()]
-
-
-def _names_of_lines(
-    table: Table, frame: pd.DataFrame, beside: Sequence[int], options: ReadOptions
-) -> tuple[np.ndarray, list[str]]:
-    """Names of the genes in rows, and which column has them where it is not the first:
-    the one that is asked for, else that with most of the genes that are known.
-    """
-    notes = []
-    if options.gene_column:
-        column = table.header.index(options.gene_column, 1)
-    else:
-        known = set(options.known_genes)
-        column = max(
-            (0, *beside),
-            key=lambda k: (len(known.intersection(stripped(frame[k]))), -k),
-        )
-        if column:
-            notes.append(
-                f"genes are named by the column {table.header[column]!r}, which has "
-                "more of the model's genes than the first"
-            )
-    names = stripped(frame[column])
-    refuse_transcripts(names, table.layout, table.path)
-    return names, notes
-
-
-class TableMatrix:
-    """The numbers of a table as samples by genes, parsed and checked when they
-    are read.
-    """
-
-    streams = False  # no sample can be read without the others
-
-    def __init__(
-        self,
-        table: Table,
-        inside: list[int],
-        genes: np.ndarray,
-        samples: np.ndarray,
-        in_rows: bool,
-        options: ReadOptions,
-    ) -> None:
-        self.genes = genes
-        self.samples = samples
-        self._table = table
-        self._inside = inside
-        self._in_rows = in_rows
-        self._options = options
-        self._values: np.ndarray | None = None
-        self._code: float | None = None  # a number that stands for missing values
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and genes."""
-        return len(self.samples), len(self.genes)
-
-    def take_genes(self, columns: np.ndarray | None) -> np.ndarray:
-        """Parse and check the genes chosen; all are kept once most of them
-        were read.
-        """
-        every = np.arange(len(self.genes))
-        columns = every if columns is None else columns
-        if self._values is None and (self._in_rows or 2 * len(columns) > len(every)):
-            self._values = self._parsed(every)
-        if self._values is None:
-            values = self._parsed(columns)
-        else:
-            values = self._values[:, columns]
-        self._check(values, self.genes[columns])
-        return values
-
-    def drop_missing(self) -> None:
-        """Leave out the genes that have missing values."""
-        values = self._parsed(np.arange(len(self.genes)))
-        kept = complete_genes(values, self._table.path)
-        self.genes = self.genes[kept]
-        self._values = values[:, kept]
-
-    def _parsed(self, columns: np.ndarray) -> np.ndarray:
-        table = self._table
-        chosen = self._inside if self._in_rows else [self._inside[k] for k in columns]
-        frame = table.read([0, *chosen])
-        invert = self._options.invert
-        values = numbers_of(frame, chosen, table, cycles=invert)
-        if self._in_rows:
-            values = values[columns].T
-        if not self._options.any_scale:
-            self._code = missing_code(values)
-        if self._code is not None:
-            values = np.where(values == self._code, np.nan, values)
-        return np.ascontiguousarray(inverted(values) if invert else values)
-
-    def _check(self, values: np.ndarray, genes: np.ndarray) -> None:
-        path = self._table.path
-        options = self._options
-        refuse_missing(values, genes, self.samples, path, self._code)
-        if not options.any_scale and values.size:
-            refuse_clinical(values, genes, options.known_genes, path, self._in_rows)
-            if not options.invert:
-                warn_of_cycles(values, path)
-
-
-def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
-    """A table about samples, as text; their names are in the first column or in
-    ``key``.
-    """
-    import pandas as pd
-
-    table = open_table(path, as_text=True)
-    header = table.header
-    _refuse_repeated(duplicates(header), path)
-    if key is not None and key not in header:
-        raise DataError(f"{path} has no column {key!r}: there are {some(header, 20)}")
-    frame = table.read(list(range(len(header)))).copy()
-    position = 0 if key is None else header.index(key)
-    names = frame[position]
-    repeated = names[names.duplicated()]
-    if len(repeated):
-        raise DataError(f"{path} names these samples more than once: {some(repeated)}")
-    frame.columns = pd.Index(header)
-    index = pd.Index(names.to_numpy(dtype=object), dtype=str)
-    return frame.drop(columns=header[position]).replace("", np.nan).set_index(index)
-
-
-def join_annotations(
-    obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """Annotations joined with tables about samples, and the mask of samples
-    they name.
-    """
-    import pandas as pd
-
-    table = pd.concat([_read_annotations(path, key) for path in paths])
-    named = np.asarray(obs.index.isin(table.index))
-    if not named.any():
-        raise DataError(
-            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, "
-            f"the data have {some(obs.index, 3)}"
-        )
-    both = [column for column in table.columns if column in obs.columns]
-    return obs.drop(columns=both).join(table), named
-
-
-def _orientation(table: Table, genes_in: str | None) -> str:
-    """Where the genes are: as the format says, else as was said; it is not guessed."""
-    layout = table.layout
-    if layout.genes_in and genes_in not in (None, layout.genes_in):
-        raise DataError(
-            f"{table.path} is a {layout.format} file, which has its genes in "
-            f"{layout.genes_in}: leave genes_in={genes_in!r} out"
-        )
-    genes_in = genes_in or layout.genes_in
-    if genes_in not in ("rows", "columns"):
-        n_lines = len(table.read([0]))
-        raise DataError(
-            f"{table.path} is a table of {n_lines} lines and {len(table.header) - 1} "
-            "columns: say whether its genes are in 'rows' or in 'columns' (genes_in=), "
-            "it is not guessed"
-        )
-    return genes_in
-
-
-def _described_columns(
-    table: Table, options: ReadOptions, *, in_rows: bool
-) -> list[str]:
-    """The columns that hold no expression, as the user says; those that are not there,
-    or there twice, are refused.
-    """
-    described = [*options.annotations]
-    if options.label and options.genes_in == "columns" and options.samples is None:
-        described.append(options.label)
-    if options.gene_column:
-        described.append(options.gene_column)
-    path = table.path
-    columns = table.header[1:]
-    absent = [name for name in described if name not in columns]
-    if absent:
-        hint = ""
-        if bool(np.isin(table.read([0])[0].to_numpy(dtype=object), absent).any()):
-            hint = "; it has such a line: is it transposed? (genes_in='rows')"
-        raise DataError(
-            f"{path} has no column {some(absent)}: there are {some(columns, 20)}{hint}"
-        )
-    _refuse_repeated([name for name in duplicates(columns) if name in described], path)
-    if options.gene_column and not in_rows:
-        raise DataError(
-            f"{path}: the gene column {options.gene_column!r} is for tables with genes "
-            "in rows"
-        )
-    return described
-
-
-def _refuse_repeated(repeated: list[str], path: Path) -> None:
-    if repeated:
-        raise DataError(
-            f"{path} has several columns called {some(repeated)}: rename or remove them"
+def warn_of_cycles(values: np.ndarray, path: Path) -> None:
+    """Warn of values that may be Ct of qPCR: 5 to 50, mostly above any logarithm."""
+    if value_scale(values) != "log" or values.min() < _FEWEST_CYCLES:
+        return
+    if np.median(values) > _HIGHEST_MEDIAN:
+        _warn_once(
+            "%s: half of the values are above %g and none above 50, as those of Ct "
+            "(qPCR), of which less is more: labels would be reversed; if they are, say "
+            "so (invert=)",
+            path,
+            _HIGHEST_MEDIAN,
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 from collections import UserDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,39 +59,8 @@ def _open_folder(folder: Path, options: ReadOptions) -> Iterator[AnnData]:
         [fields[min(1, len(fields) - 1)] for fields in features],
         [fields[2] if len(fields) > 2 else GENE_EXPRESSION for fields in features],
     )
-    yield make_profiles(matrix, _cells(barcodes), var, str(folder))
-
-
-@contextlib.contextmanager
-def _open_h5(path: Path, options: ReadOptions) -> Iterator[AnnData]:
-    with open_hdf5(path) as file:
-        group = _matrix_group(file, path)
-        obs, var = _tables(group)
-        shape = len(obs), len(var)
-        stored = open_sparse(_described(group, shape), path, shape)
-        yield make_profiles(stored, obs, var, str(path))
-
-
-def _described(group: Any, shape: tuple[int, int]) -> Any:
-    """The group of a matrix of 10x with the attributes that anndata asks for.
-
-    10x stores the arrays of a CSR matrix of cells by genes, without them.
-    """
-    import h5py
-
-    class Described(h5py.Group):
-        attrs: Any = UserDict(
-            {
-                "encoding-type": "csr_matrix",
-                "encoding-version": "0.1.0",
-                "shape": shape,
-            }
-        )
-
-    return Described(group.id)
-
-
-TENX_H5 = Format("10x_h5", (".h5",), _open_h5)
+    obs = pd.DataFrame(index=pd.Index(barcodes))
+    yield make_profiles(matrix, obs, var, str(folder))
 
 
 def _find_part(folder: Path, *stems: str) -> Path | None:
@@ -101,16 +69,16 @@ def _find_part(folder: Path, *stems: str) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def _has_matrix(folder: Path) -> bool:
-    return _find_part(folder, "matrix.mtx") is not None
-
-
-TENX_FOLDER = Format("10x_mtx", (), _open_folder, is_folder=_has_matrix)
-
-
 def _fields(path: Path) -> list[list[str]]:
     with readable(path), open_text(path) as file:
         return [line.rstrip("\r\n").split("\t") for line in file if line.strip()]
+
+
+def _features(
+    ids: Sequence[str], names: Sequence[str], types: Sequence[str]
+) -> pd.DataFrame:
+    columns = {"id": ids, "name": names, "feature_types": types}
+    return pd.DataFrame(columns, index=pd.Index(names, dtype=str))
 
 
 def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
@@ -150,50 +118,65 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     return csr_matrix((values, (columns, rows)), shape=(n_columns, n_rows))
 
 
-def _matrix_group(file: Any, path: Path) -> Any:
-    """The group of a .h5 file that holds the matrix."""
-    groups = [
-        key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
-    ]
-    if "X" in file or not groups:
-        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
-        raise DataError(
-            f"{path} is not a 10x file: it has no group with a matrix{hint}"
-        )
-    if len(groups) > 1:
-        raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
-    group = file[groups[0]]
-    check_sizes(group, path)
-    return group
-
-
-def _tables(group: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Cells and features of a .h5 file."""
-    if "features" in group:
-        ids = _texts(group, "features/id")
-        names = _texts(group, "features/name")
-    else:
-        ids = _texts(group, "genes")
-        names = _texts(group, "gene_names")
-    types = [GENE_EXPRESSION] * len(ids)
-    if "features/feature_type" in group:
-        types = _texts(group, "features/feature_type")
-    return _cells(_texts(group, "barcodes")), _features(ids, names, types)
+@contextlib.contextmanager
+def _open_h5(path: Path, options: ReadOptions) -> Iterator[AnnData]:
+    with open_hdf5(path) as file:
+        groups = [
+            key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
+        ]
+        if "X" in file or not groups:
+            hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
+            raise DataError(
+                f"{path} is not a 10x file: it has no group with a matrix{hint}"
+            )
+        if len(groups) > 1:
+            raise DataError(
+                f"{path} holds several genomes, {some(groups)}: split it first"
+            )
+        group = file[groups[0]]
+        check_sizes(group, path)
+        is_new = "features" in group
+        ids = _texts(group, "features/id" if is_new else "genes")
+        names = _texts(group, "features/name" if is_new else "gene_names")
+        types = [GENE_EXPRESSION] * len(ids)
+        if "features/feature_type" in group:
+            types = _texts(group, "features/feature_type")
+        obs = pd.DataFrame(index=pd.Index(_texts(group, "barcodes")))
+        shape = len(obs), len(ids)
+        stored = open_sparse(_described(group, shape), path, shape)
+        yield make_profiles(stored, obs, _features(ids, names, types), str(path))
 
 
 def _texts(group: Any, key: str) -> list[str]:
     return list(group[key].asstr("utf-8")[:])
 
 
-def _features(
-    ids: Sequence[str], names: Sequence[str], types: Sequence[str]
-) -> pd.DataFrame:
-    columns = {"id": ids, "name": names, "feature_types": types}
-    return pd.DataFrame(columns, index=pd.Index(names, dtype=str))
+def _described(group: Any, shape: tuple[int, int]) -> Any:
+    """The group of a matrix of 10x with the attributes that anndata asks for.
+
+    10x stores the arrays of a CSR matrix of cells by genes, without them.
+    """
+    import h5py
+
+    class Described(h5py.Group):
+        attrs: Any = UserDict(
+            {
+                "encoding-type": "csr_matrix",
+                "encoding-version": "0.1.0",
+                "shape": shape,
+            }
+        )
+
+    return Described(group.id)
 
 
-def _cells(barcodes: Sequence[str]) -> pd.DataFrame:
-    return pd.DataFrame(index=pd.Index(barcodes, dtype=str))
+TENX_H5 = Format("10x_h5", (".h5",), _open_h5)
+TENX_FOLDER = Format(
+    "10x_mtx",
+    (),
+    _open_folder,
+    is_folder=lambda folder: _find_part(folder, "matrix.mtx") is not None,
+)
 
 
 # A gene costs one request to the file: with more than this share of them chosen, all
@@ -219,42 +202,9 @@ def _open_loom(path: Path, options: ReadOptions) -> Iterator[AnnData]:
             matrix = layer_of(file.get("layers", {}), options.layer, path)
         check_matrix(matrix, path, "its matrix")
         n_genes, n_cells = matrix.shape
-        var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)
-        obs = _attributes(file["col_attrs"], _CELLS, int(n_cells), path)
+        var = _attributes(file["row_attrs"], _GENES, n_genes, path)
+        obs = _attributes(file["col_attrs"], _CELLS, n_cells, path)
         yield make_profiles(GenesBySamples(matrix), obs, var, str(path))
-
-
-LOOM = Format("loom", (".loom",), _open_loom, ("layer",))
-
-
-@dataclass(frozen=True)
-class GenesBySamples:
-    """The array of a .loom file, read as samples by genes."""
-
-    values: Any
-    columns: np.ndarray | None = None
-    streams = True  # some samples can be read without the others
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and genes."""
-        n_genes, n_samples = self.values.shape
-        return n_samples, n_genes
-
-    def take_genes(self, columns: np.ndarray | None) -> GenesBySamples:
-        """Choose genes (None: all)."""
-        return GenesBySamples(self.values, columns)
-
-    def __getitem__(self, samples: slice) -> np.ndarray:
-        """These samples; few genes are read alone."""
-        if self.columns is None:
-            return self.values[:, samples].T
-        if len(self.columns) > _MANY * self.values.shape[0]:
-            return self.values[:, samples][self.columns].T
-        genes = [self.values[int(gene), samples] for gene in self.columns]
-        if not genes:
-            return np.zeros((samples.stop - samples.start, 0), self.values.dtype)
-        return np.stack(genes, axis=1)
 
 
 def _attributes(
@@ -263,11 +213,10 @@ def _attributes(
     """The attributes of genes or cells; their index is the one that holds names."""
     check_sizes(group, path)
     columns = {}
-    for key in group:
-        values = group[key]
-        if values.shape != (count,):
-            continue
-        columns[str(key)] = values.asstr()[:] if values.dtype.kind == "O" else values[:]
+    for key, values in group.items():
+        if values.shape == (count,):
+            is_text = values.dtype.kind == "O"
+            columns[str(key)] = values.asstr()[:] if is_text else values[:]
     named_by = next((key for key in name_keys if key in columns), None)
     if named_by is None:
         raise DataError(
@@ -279,3 +228,33 @@ def _attributes(
         for name in columns[named_by]
     ]
     return pd.DataFrame(columns, index=pd.Index(texts, dtype=str))
+
+
+class GenesBySamples:
+    """The array of a .loom file, read as samples by genes."""
+
+    streams = True  # some samples can be read without the others
+
+    def __init__(self, values: Any) -> None:
+        self._values = values
+        self.shape = values.shape[::-1]
+
+    def __getitem__(self, samples: slice) -> np.ndarray:
+        """These samples."""
+        return self._values[:, samples].T
+
+    def get_orthogonal_selection(
+        self, selection: tuple[slice, np.ndarray]
+    ) -> np.ndarray:
+        """Some samples and genes, as of an array of zarr; few genes are read alone."""
+        samples, columns = selection
+        if len(columns) > _MANY * len(self._values):
+            return self._values[:, samples][columns].T
+        shape = len(columns), samples.stop - samples.start
+        chosen = np.empty(shape, self._values.dtype)
+        for place, gene in enumerate(columns):
+            chosen[place] = self._values[int(gene), samples]
+        return chosen.T
+
+
+LOOM = Format("loom", (".loom",), _open_loom, ("layer",))

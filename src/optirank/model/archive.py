@@ -249,6 +249,7 @@ def _array(
     of_dtype = get_args(arguments[-1]) or arguments
     dtype = np.dtype(of_dtype[0])
     if isinstance(value, str):
+        refuse_if(dtype.kind != "f", f"{where} is a text, not a list")
         array = archive.take(value, dtype)
     else:
         wrong = [item for item in value if type(item) not in _ITEMS[dtype.kind]]

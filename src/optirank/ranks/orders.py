@@ -305,8 +305,6 @@ def order_samples(
             f"X has shape {samples.shape}: samples x genes are needed, at least one of "
             "each"
         )
-    nothing = samples[:0]  # refuses a wrong type before any work
-    _sortable(nothing.data if stays_sparse else nothing)
     order = _order_sparse if stays_sparse else _order_dense
     return order(samples, n_jobs)
 

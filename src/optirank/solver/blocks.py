@@ -325,19 +325,15 @@ class ProblemMatrices:
 
     def ranks(self, gamma: NDArray) -> CentredMatrix:
         """``R(gamma) / s``, centred: scores are linear in w."""
-        problem = self._problem
-        scaled = gamma / problem.n_reference
-        ranks = problem.orders.ranks(scaled, problem.ties, reuse=self._ranks)
-        self._ranks = ranks
-        return centre(ranks, problem.v)
+        of, ties = self._problem, self._problem.ties
+        self._ranks = of.orders.ranks(gamma / of.n_reference, ties, reuse=self._ranks)
+        return centre(self._ranks, of.v)
 
     def coranks(self, w: NDArray) -> CentredMatrix:
         """``V(w) / s``, centred: scores are linear in gamma."""
-        problem = self._problem
-        scaled = w / problem.n_reference
-        coranks = problem.orders.coranks(scaled, problem.ties, reuse=self._coranks)
-        self._coranks = coranks
-        return centre(coranks, problem.v)
+        of, ties = self._problem, self._problem.ties
+        self._coranks = of.orders.coranks(w / of.n_reference, ties, reuse=self._coranks)
+        return centre(self._coranks, of.v)
 
 
 @dataclass

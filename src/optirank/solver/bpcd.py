@@ -78,7 +78,7 @@ def solve_bpcd(
         path.append(descent.summary(len(trace)))
         if callback is not None:
             callback(path[-1])
-        if not integral or descent.is_integral or descent.is_tied:
+        if not integral or descent.has_ended:
             break
         if len(path) > MAX_RELAXATIONS:
             converged = False
@@ -86,15 +86,11 @@ def solve_bpcd(
         lambda_p += path_step * tol * scale / path[-1]["rho"]
 
     n_iter = sum(entry["iterations"] for entry in path)
-    w = descent.w
-    b = descent.b
-    gamma = descent.gamma
-    if integral:
-        gamma = descent.feasible.vertex(gamma)
+    gamma = descent.feasible.vertex(descent.gamma) if integral else descent.gamma
     if not (integral and refit):
-        objective = problem.objective(w, b, gamma)
-        return Solution(w, b, gamma, objective, n_iter, converged, path)
-    refitted = solve_at(problem, gamma, w=w, tol=tol, max_iter=max_iter)
+        objective = problem.objective(descent.w, descent.b, gamma)
+        return Solution(descent.w, descent.b, gamma, objective, n_iter, converged, path)
+    refitted = solve_at(problem, gamma, w=descent.w, tol=tol, max_iter=max_iter)
     return replace(
         refitted,
         n_iter=refitted.n_iter + n_iter,
@@ -130,20 +126,16 @@ class Descent:
         self.L: dict[str, float] = {}  # each block's inverse step size, once it has one
 
     @property
-    def is_integral(self) -> bool:
-        """Whether gamma is a set, up to roundoff."""
-        return bool(fractional(self.gamma).sum() < ROUNDOFF)
+    def has_ended(self) -> bool:
+        """Whether gamma is a set, up to roundoff, or its fractional entries are equal.
 
-    @property
-    def is_tied(self) -> bool:
-        """Whether the entries of gamma left fractional are all equal.
-
-        They are then the same in every sample's eyes (copies of one gene, or any genes
+        These are then the same in every sample's eyes (copies of one gene, or any genes
         when w is zero): no push can part them, and which of them are taken makes no
         difference.
         """
         left = self.gamma[fractional(self.gamma) > ROUNDOFF]
-        return left.size > 1 and bool(np.ptp(left) < ROUNDOFF)
+        is_integral = bool(fractional(self.gamma).sum() < ROUNDOFF)
+        return is_integral or (left.size > 1 and bool(np.ptp(left) < ROUNDOFF))
 
     def summary(self, iterations: int) -> dict:
         """The path's entry for a solve that has just ended."""

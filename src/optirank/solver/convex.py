@@ -90,7 +90,10 @@ def fit_weights(
     = 0, or that Newton's method no longer lowers the objective.
     """
     w = np.zeros(len(matrix.mean)) if w is None else w
-    tol = max(tol * _gradient_at_zero(matrix, loss), c.SMALLEST_RESIDUAL)
+    nothing = np.zeros(len(loss.y))
+    loss.differentiate(nothing, loss.best_intercept(nothing, 0.0))
+    at_zero = float(np.abs(matrix.transpose_dot(loss.slopes)).max())
+    tol = max(tol * at_zero, c.SMALLEST_RESIDUAL)
 
     n_steps = min(c.FIRST_STEPS, max_iter)
     done = accelerated_steps(matrix, loss, w, b, penalty, L, n_steps, tol=tol)
@@ -117,13 +120,6 @@ def fit_weights(
         converged = done.residual <= tol or (stalled and same_support)
     b = loss.best_intercept(done.z, done.b)
     return replace(done, b=b, n_steps=n_iter, converged=converged)
-
-
-def _gradient_at_zero(matrix: CentredMatrix, loss: LogisticLoss) -> float:
-    """Largest entry of the loss's gradient at w = 0."""
-    nothing = np.zeros(len(loss.y))
-    loss.differentiate(nothing, loss.best_intercept(nothing, 0.0))
-    return float(np.abs(matrix.transpose_dot(loss.slopes)).max())
 
 
 def finish_exactly(

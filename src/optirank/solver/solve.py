@@ -352,7 +352,12 @@ def solve_grid(
                 name: run.relax(replace(state, n_iter=0), *c.RELAXED, name)
                 for name, state in starts.items()
             }
-            states[setting] = _sets_of_relaxed(run, relaxed)
+            near = near_best(relaxed, np.inf if run.cheap else c.FAR)
+            n_models = c.MODELS if run.cheap else 1
+            states[setting] = {
+                name: run.exchange(run.push(state, name), n_models)
+                for name, state in near.items()
+            }
         else:
             states[setting] = _sets_of_neighbour(run, states[before])
         if l1 > 0 and l2 == 0:  # the floor was for the exchanges alone
@@ -365,16 +370,6 @@ def solve_grid(
         best = min(ends, key=lambda solution: solution.objective)
         solutions[setting] = run.end(best)
     return solutions
-
-
-def _sets_of_relaxed(run: Run, relaxed: dict[str, State]) -> dict[str, State]:
-    """From the relaxed solutions near the best one to sets, and exchanges."""
-    n_models = c.MODELS if run.cheap else 1
-    kept = near_best(relaxed, np.inf if run.cheap else c.FAR)
-    return {
-        name: run.exchange(run.push(state, name), n_models)
-        for name, state in kept.items()
-    }
 
 
 def _sets_of_neighbour(run: Run, states: dict[str, State]) -> dict[str, State]:

@@ -121,12 +121,11 @@ class Query:
             )
         columns, means = _further(adata, predictor)
         read = predictor.columns
-        dense: list[int] = []
+        dense = np.arange(len(read))
         if len(columns):
             read = np.union1d(read, columns)  # rising: CSR rows stay sorted
-            places = np.searchsorted(read, predictor.columns)
-            dense = places.tolist()
-            labelling = replace(predictor, columns=places, n_columns=len(read))
+            dense = np.searchsorted(read, predictor.columns)
+            labelling = replace(predictor, columns=dense, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
                 lambda block, _: best_class(labelling.scores(block)),
                 n_classes,
@@ -141,8 +140,7 @@ class Query:
             gene_names(adata)[read],
             size=size,
             together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
-            as_dense=True,  # once: a block of a panel is small
-            dense=dense,
+            dense=dense,  # once: a block of a panel is small
             cluster=cluster,
             progress=progress,
         )

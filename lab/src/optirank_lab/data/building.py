@@ -18,7 +18,6 @@ import pandas as pd
 import scipy.sparse as sp
 from anndata import AnnData
 
-from optirank.io import tables
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -26,6 +25,7 @@ from optirank.io.data import (
     duplicates,
     source_of,
 )
+from optirank.io.reading import join_annotations
 from optirank_lab.data.profiles import (
     changed,
     concatenated,
@@ -104,9 +104,7 @@ def _with_annotations(whole: AnnData, raw: RawFiles) -> AnnData:
         return whole
     paths = raw.paths(rules.about)
     key = rules.about_key or None
-    obs, named = tables.join_annotations(
-        annotations_of(whole), paths, source_of(whole), key
-    )
+    obs, named = join_annotations(annotations_of(whole), paths, source_of(whole), key)
     return take_samples(changed(whole, obs=obs), named)
 
 

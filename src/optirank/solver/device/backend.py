@@ -25,7 +25,6 @@ from optirank.solver.constants import BLOCK_BYTES, FILLS_DEVICE, USABLE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DEVICES = ("cpu", "cuda")
 _C_TYPES = {
     "uint16": "unsigned short",
     "uint32": "unsigned int",
@@ -50,7 +49,8 @@ class Backend:
         """Shared memory that a block of threads may ask for: 64 to 227 KiB on GPUs
         of today.
         """
-        return _most_shared_bytes()
+        device = self.xp.cuda.Device()
+        return int(device.attributes["MaxSharedMemoryPerBlockOptin"])
 
     def launch(
         self,
@@ -63,7 +63,7 @@ class Backend:
         types: tuple[str, str] | None = None,
     ) -> None:
         """Run a kernel; ``types`` are the unsigned types of one in ``orders.cu``."""
-        kernel = _kernel(name, types)
+        kernel = _kernel(self.xp, name, types, self.shared_bytes)
         kernel(blocks, (threads,), arguments, shared_mem=shared)
 
     def fuse(self, function: Callable) -> Callable:
@@ -128,28 +128,19 @@ class Backend:
 
 
 @cache
-def _kernel(name: str, types: tuple[str, str] | None) -> Any:
-    kernel = _module(types).get_function(name)
+def _kernel(cupy: Any, name: str, types: tuple[str, str] | None, shared: int) -> Any:
+    kernel = _module(cupy, types).get_function(name)
     # Those of orders ask for shared memory at each launch, up to all of it
     if types is not None:
-        kernel.max_dynamic_shared_size_bytes = _most_shared_bytes()
+        kernel.max_dynamic_shared_size_bytes = shared
     return kernel
 
 
 @cache
-def _most_shared_bytes() -> int:
-    cupy = importlib.import_module("cupy")  # loaded only where a GPU is used
-
-    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
-
-
-@cache
-def _module(types: tuple[str, str] | None) -> Any:
+def _module(cupy: Any, types: tuple[str, str] | None) -> Any:
     """A compiled source of this folder: that of orders, with its INDEX and KEY, or
     of steps.
     """
-    cupy = importlib.import_module("cupy")  # loaded only where a GPU is used
-
     folder = resources.files("optirank.solver.device")
     source = folder.joinpath("steps.cu" if types is None else "orders.cu").read_text()
     if types is not None:
@@ -169,7 +160,7 @@ def threads_for(n: int) -> int:
 def backend_of(device: str) -> Backend:
     """The backend of a device; a :class:`DeviceError` where it cannot be used."""
     if device != "cuda":
-        raise ValueError(f"device={device!r}: use {' or '.join(map(repr, DEVICES))}")
+        raise ValueError(f"device={device!r}: use 'cpu' or 'cuda'")
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
@@ -188,12 +179,10 @@ def backend_of(device: str) -> Backend:
     return Backend(cupy)
 
 
-def check_device(device: object) -> None:
+def check_device(device: Any) -> None:
     """A known and usable device, or an error before any work."""
-    if device not in DEVICES:
-        raise ValueError(f"device={device!r}: use {' or '.join(map(repr, DEVICES))}")
-    if device == "cuda":
-        backend_of("cuda")
+    if device != "cpu":
+        backend_of(device)
 
 
 def is_device_array(values: object) -> bool:

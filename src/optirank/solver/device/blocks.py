@@ -331,25 +331,19 @@ def accelerated_steps(
 
 
 def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:
-    """The step sizes to start from: those known, else from the curvature."""
-    xp = batch.xp
-    unknown = L <= 0
-    return (
-        xp.where(unknown, _curvature_scale(batch, matrix), L)
-        if bool(unknown.any())
-        else L
-    )
+    """The step sizes to start from: those known, else from the curvature.
 
-
-def _curvature_scale(batch: Batch, matrix: CentredBatch) -> Any:
-    """About the largest eigenvalue of ``M^T diag(v/4) M`` of each problem, by
+    That is about the largest eigenvalue of ``M^T diag(v/4) M`` of each problem, by
     power steps.
     """
     xp = batch.xp
+    unknown = L <= 0
+    if not bool(unknown.any()):
+        return L
     start = 1.0 + xp.arange(matrix.n_columns) % 3
     x = xp.broadcast_to(start.astype(xp.float64), (len(batch), matrix.n_columns))
     for _ in range(3):
         x = matrix.transpose_dot(batch.v * matrix.dot(x))
         norm = xp.sqrt((x * x).sum(axis=1))
         x = x / xp.maximum(norm, 1e-300)[:, None]
-    return xp.maximum(0.25 * norm, 1e-8)
+    return xp.where(unknown, xp.maximum(0.25 * norm, 1e-8), L)
