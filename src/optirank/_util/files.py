@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 
-from optirank._util.work import raise_if_interrupted, uninterrupted
+from optirank._util.work import uninterrupted
 
 PathLike = str | os.PathLike[str]
 
@@ -49,9 +49,15 @@ def check_outputs(
     purposes: dict[Path, str] = {}
     for what, path in wanted.items():
         _check_place(path, what)
-        if any(_part_of(path, source) for source in read):
-            raise ValueError(f"{path} is an input too: name another file for {what}")
         target = _real(path)
+        for source in map(_real, read):
+            is_input = target == source
+            if target.exists() and source.exists():
+                is_input = target.samefile(source) or source in target.parents
+            if is_input:
+                raise ValueError(
+                    f"{path} is an input too: name another file for {what}"
+                )
         if target in purposes:
             raise ValueError(
                 f"{path} is named for {purposes[target]} and for {what}: name two"
@@ -108,14 +114,6 @@ def _is_stream(path: Path) -> bool:
     return path.is_char_device() or path.is_fifo()
 
 
-def _part_of(path: Path, source: Path) -> bool:
-    """Whether a file is this input, or a file inside of it."""
-    real_path, real_source = _real(path), _real(source)
-    if not real_path.exists() or not real_source.exists():
-        return real_path == real_source
-    return real_path.samefile(real_source) or real_source in real_path.parents
-
-
 def _real(path: Path) -> Path:
     """The file that a name stands for; also of a link that leads to itself."""
     return Path(os.path.realpath(path))
@@ -140,14 +138,13 @@ def claimed_outputs(
     check_outputs(outputs, inputs, force=force)
     named = [Path(path) for path in outputs.values() if path is not None]
     targets = [_real(path) for path in named if not _is_stream(path)]
-    claims = {path: _temporary(path) for path in targets}
+    claims = {path: _beside(path, f"{secrets.token_hex(4)}.tmp") for path in targets}
     with contextlib.ExitStack() as stack:
         for path, written in claims.items():
             stack.enter_context(_claimed(path))
             stack.callback(_remove, written)
         stack.callback(_claims.reset, _claims.set(claims))
         yield
-        raise_if_interrupted()
         with uninterrupted():
             for path, written in claims.items():
                 if written.exists():
@@ -189,11 +186,6 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(f".{stem}.{ending}")
 
 
-def _temporary(path: Path) -> Path:
-    """A hidden name in the same folder that nothing has."""
-    return _beside(path, f"{secrets.token_hex(4)}.tmp")
-
-
 @contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
     """A temporary name beside a file, renamed to it when the block ends without an
@@ -209,7 +201,7 @@ def replacing(path: PathLike) -> Iterator[Path]:
             yield temporary
         return
     target = _real(path)
-    temporary = _temporary(target)
+    temporary = _beside(target, f"{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
         _to_disk(temporary)

@@ -64,7 +64,12 @@ def value_scale(X: Any) -> str:
     Whole numbers of at least 0 are counts; otherwise values beyond 50 either way are on
     a linear scale. At most 200 samples are looked at, spread evenly.
     """
-    values = _some_values(X)
+    X = X.tocsr() if _is_sparse(X) else X if hasattr(X, "dtype") else np.asarray(X)
+    if X.shape[0] > _ROWS:
+        X = X[np.linspace(0, X.shape[0] - 1, _ROWS).astype(np.intp)]
+    values = X.data if _is_sparse(X) else np.ravel(X)
+    if values.dtype.kind == "f":
+        values = values[np.isfinite(values)]
     if not values.size:
         return "counts"
     if values.min() >= 0 and not np.any(values != np.floor(values)):
@@ -169,17 +174,6 @@ def _factors(X: Any) -> np.ndarray:
     """What brings the sum of each sample to the common total."""
     totals = np.ravel(X.sum(axis=1))
     return TOTAL / np.where(totals > 0, totals, 1.0)
-
-
-def _some_values(X: Any) -> np.ndarray:
-    """The finite values of evenly spaced samples; of a sparse matrix those that
-    are stored.
-    """
-    X = X.tocsr() if _is_sparse(X) else X if hasattr(X, "dtype") else np.asarray(X)
-    if X.shape[0] > _ROWS:
-        X = X[np.linspace(0, X.shape[0] - 1, _ROWS).astype(np.intp)]
-    values = X.data if _is_sparse(X) else np.ravel(X)
-    return values[np.isfinite(values)] if values.dtype.kind == "f" else values
 
 
 def _is_sparse(X: Any) -> bool:

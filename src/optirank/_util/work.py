@@ -45,7 +45,8 @@ def raise_if_interrupted() -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let a short block end before Ctrl-C acts."""
+    """Let a short block end before Ctrl-C acts; raise before it what was swallowed."""
+    raise_if_interrupted()
     if threading.current_thread() is not threading.main_thread():
         yield
         return

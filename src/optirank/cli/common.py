@@ -216,9 +216,8 @@ def in_flags(text: str) -> str:
     """A message of the product, whose parameters (``use_raw=True``) become options:
     those of the command that runs, or of the first command that has them.
     """
-    flags = dict(_all_flags())
-    if (context := _running.get()) is not None:
-        flags |= _flags_of(context.command)
+    context = _running.get()
+    flags = _flags(None if context is None else context.command.name)
 
     def spelled(found: re.Match[str]) -> str:
         name, value = found.groups()
@@ -231,24 +230,18 @@ def in_flags(text: str) -> str:
 
 
 @cache
-def _all_flags() -> dict[str, str]:
-    """The option of each parameter of any command."""
+def _flags(command_name: str | None) -> dict[str, str]:
+    """The option of each parameter: of a command, or of the first one that has it."""
     from optirank.cli import app
 
-    commands: Any = typer.main.get_command(app)
-    flags: dict[str, str] = {}
-    for command in commands.commands.values():
-        flags = _flags_of(command) | flags
+    group: Any = typer.main.get_command(app)
+    first = group.commands.get(command_name)
+    flags = {}
+    for command in [*reversed(group.commands.values()), *filter(None, [first])]:
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                flags[str(parameter.name)] = parameter.opts[0]
     return flags
-
-
-def _flags_of(command: Any) -> dict[str, str]:
-    """The option of each parameter of a command."""
-    return {
-        str(parameter.name): parameter.opts[0]
-        for parameter in command.params
-        if parameter.param_type_name == "option"
-    }
 
 
 def _values(text: str) -> list[str]:

@@ -33,7 +33,6 @@ from optirank.workflow.options import PredictOptions, class_share
 if TYPE_CHECKING:
     from optirank.model import Model
     from optirank.workflow.evaluate import Evaluation
-    from optirank.workflow.labels import Labels
 
 _OUT = (
     "Labels: .csv (- for stdout), .parquet, .h5ad (the query with labels) or .zarr "
@@ -122,32 +121,27 @@ def predict(
         if record is not None:
             write_record(labels, out)
         show_notes(labels)
-        _show_labels(labels)
+        n_samples = len(labels.chosen)
+        rows = [
+            (label, count, f"{count / n_samples:.1%}")
+            for label, count in labels.counts().items()
+        ]
+        show_table("Labels", ("label", "samples", "share"), rows)
+        if labels.clusters is not None:
+            rows = [
+                (row["cluster"], row["n_samples"], row["label"], f"{row['share']:.0%}")
+                for row in labels.clusters.to_dict("records")
+            ]
+            show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
         n_withheld = int(labels.withheld.sum())
         name = "Labels" if str(out) == "-" else out
         echo(
-            f"{name}: {counted(len(labels.chosen), 'sample', 'samples')}, mean "
+            f"{name}: {counted(n_samples, 'sample', 'samples')}, mean "
             f"confidence {labels.confidence.mean():.3f}, "
             f"{counted(n_withheld, 'label', 'labels')} withheld"
         )
         write_page(labels, context)
     end_strictly(labels, context)
-
-
-def _show_labels(labels: Labels) -> None:
-    """Print how many samples got each label, and the labels of clusters."""
-    n_samples = len(labels.chosen)
-    rows = [
-        (label, count, f"{count / n_samples:.1%}")
-        for label, count in labels.counts().items()
-    ]
-    show_table("Labels", ("label", "samples", "share"), rows)
-    if labels.clusters is not None:
-        rows = [
-            (row["cluster"], row["n_samples"], row["label"], f"{row['share']:.0%}")
-            for row in labels.clusters.to_dict("records")
-        ]
-        show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
 
 
 @opt.with_options(opt.labelling, opt.reading, without=["clusters", "levels"])

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import cast
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.utils import Bunch, check_random_state, check_scalar
@@ -172,7 +171,10 @@ def _balanced_and_accurate(
 
     def intercept(log_factor: float) -> float:
         z = np.exp(log_factor) * scores
-        return _root(lambda b: expit(z + b).mean() - 0.5, -z.max(), -z.min(), 1e-13)
+        ends = (-z.max(), -z.min())
+        return root_scalar(
+            lambda b: expit(z + b).mean() - 0.5, bracket=ends, xtol=1e-13
+        ).root
 
     def excess(log_factor: float) -> float:
         p = expit(np.exp(log_factor) * scores + intercept(log_factor))
@@ -187,12 +189,5 @@ def _balanced_and_accurate(
     steepest = np.log(1e4 / spread)
     if excess(steepest) < 0.0:
         return None
-    log_factor = _root(excess, flattest, steepest, 1e-12)
+    log_factor = root_scalar(excess, bracket=(flattest, steepest), xtol=1e-12).root
     return float(np.exp(log_factor)), intercept(log_factor)
-
-
-def _root(
-    function: Callable[[float], float], low: float, high: float, tolerance: float
-) -> float:
-    """Where a function crosses zero between two numbers."""
-    return float(cast(float, brentq(function, low, high, xtol=tolerance)))
