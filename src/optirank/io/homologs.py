@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from anndata import AnnData
 
 from optirank._util.names import some
 from optirank.io.data import (
@@ -33,9 +33,6 @@ from optirank.io.data import (
 )
 from optirank.io.passes import unique_genes
 from optirank.io.table_files import open_text, separator
-
-if TYPE_CHECKING:
-    from anndata import AnnData
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank._util.matrices import as_dense, value_scale
+from optirank._util.matrices import Accumulator, Progress, as_dense, value_scale
 from optirank._util.names import counted, some
 from optirank.io.data import (
     DataError,
@@ -37,10 +39,6 @@ from optirank.io.data import (
 )
 
 if TYPE_CHECKING:
-    from anndata import AnnData
-    from numpy.typing import NDArray
-
-    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
 
 logger = logging.getLogger("optirank.datasets")

@@ -23,7 +23,7 @@ from optirank import __version__
 from optirank._util.files import check_outputs, write_text
 from optirank._util.matrices import STANDARDISED
 from optirank.io.homologs import ensembl_symbols, homolog_table
-from optirank.io.tables import SUFFIXES
+from optirank.io.table_files import SUFFIXES
 from optirank.model import Model
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import as_model, model_digest
