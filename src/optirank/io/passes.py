@@ -76,14 +76,12 @@ class Piece(NamedTuple):
 
     def blocks(self, size: int) -> Iterator[Block]:
         """Read the samples, so many at a time."""
-        if not len(self.rows):
-            return
         source = source_of(self.adata)
         with readable(source):
             X, columns = _chosen_columns(matrix_of(self.adata), self.places, source)
         n_together = size
         if is_dask(X):  # whole chunks, so that each is computed once or twice
-            n_together *= -(-max(X.chunks[0]) // size)
+            n_together *= max(1, -(-max(X.chunks[0]) // size))
         for first in range(0, len(self.rows), n_together):
             with readable(source):
                 read = _take_rows(X, columns, self.rows[first : first + n_together])

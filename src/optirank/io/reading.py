@@ -356,10 +356,9 @@ def write_h5ad(
 
     ``source`` goes to ``uns``.
     """
-    obs = annotations_of(data).copy()
-    for column in obs.columns:
-        if obs[column].dtype == object:
-            obs[column] = obs[column].astype("category")
+    obs = annotations_of(data)
+    texts = obs.select_dtypes(object).columns
+    obs = obs.astype(dict.fromkeys(texts, "category"))
     uns = {"source": source} if source else None
     with warnings.catch_warnings(), replacing(path) as temporary:
         warnings.filterwarnings("ignore", message=".*names are not unique")
