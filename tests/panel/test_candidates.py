@@ -92,4 +92,5 @@ def test_a_block_without_samples_to_sum_changes_no_sums():
     nothing = class_sums(places[:0], np.zeros(0, np.intp), 2)
     for both in (whole.plus(nothing), nothing.plus(whole)):
         np.testing.assert_array_equal(both.sums, whole.sums)
-        np.testing.assert_array_equal(both.squares, whole.squares)
+        np.testing.assert_array_equal(both.leading, whole.leading)
+        np.testing.assert_array_equal(both.trailing, whole.trailing)
