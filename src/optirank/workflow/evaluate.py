@@ -22,9 +22,8 @@ from optirank.io.data import (
 )
 from optirank.io.passes import run_pass
 from optirank.model.tree import NO_LABEL, Tree
-from optirank.workflow import Result
 from optirank.workflow.labels import level_names
-from optirank.workflow.options import PredictOptions
+from optirank.workflow.options import PredictOptions, Result
 from optirank.workflow.performance import (
     Performance,
     check_prevalence,
