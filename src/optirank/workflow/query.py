@@ -126,11 +126,9 @@ class Query:
         if look_for_training and whole:
             looks["fingerprints"] = PerSample(n_samples, fingerprints)
         columns, means = _further(adata, predictor)
-        read = predictor.columns
-        dense = np.arange(len(read))
+        read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
+        dense = np.searchsorted(read, predictor.columns)
         if len(columns):
-            read = np.union1d(read, columns)  # rising: CSR rows stay sorted
-            dense = np.searchsorted(read, predictor.columns)
             labelling = replace(predictor, columns=dense, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
                 lambda block, _: best_class(labelling.scores(block)),
