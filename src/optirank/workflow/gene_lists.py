@@ -51,10 +51,7 @@ def matching(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:
     wanted = str(pattern).casefold()
     if wanted == HOUSEKEEPING:
         return housekeeping(names)
-    if any(sign in wanted for sign in "*?["):
-        fits = [fnmatch.fnmatchcase(name.casefold(), wanted) for name in names]
-    else:
-        fits = [name.casefold() == wanted for name in names]
+    fits = [fnmatch.fnmatchcase(name.casefold(), wanted) for name in names]
     return np.array(fits, dtype=bool)
 
 

@@ -152,19 +152,18 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
     confidence = probabilities[np.arange(len(chosen)), chosen]
     leaf_confidence = None
     if model.tree is None:
-        withholding = withhold(query, confidence, options)
+        reasons, rule, said = withhold(query, confidence, options)
         codes = chosen.copy()
     else:
         leaves = model.tree.positions(model.classes.astype(str))
         fixed = leaves[chosen] if options.sensitivity else None
         way = model.tree.descend(probabilities, model.classes, fixed)
-        withholding = withhold(query, way.confidence, options)
-        codes, confidence = way.label(withholding.threshold or 0.0)
+        reasons, rule, said = withhold(query, way.confidence, options)
+        codes, confidence = way.label(rule.get("threshold", 0.0))
         leaf_confidence = way.confidence[:, -1]
         chosen = (way.leaf[:, None] == leaves).argmax(axis=1)
-    reasons = withholding.reasons
     codes[reasons != ""] = len(model.labels)
-    notes += withholding.notes
+    notes += said
     if predictor.panel.calibration is None:
         notes.append(NOT_CALIBRATED)
     if groups is not None and (groups == "").any():
@@ -172,9 +171,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         notes.append(
             f"{n_free} samples have no {options.clusters}: they keep their own label"
         )
-    if withholding.threshold is not None:
-        record["threshold"] = float(withholding.threshold)
-        record["threshold_reason"] = withholding.threshold_reason
+    record |= rule
     record["notes"] = np.array([*query.alarms, *notes], dtype=object)
     return Labels(
         model=model,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,24 +37,9 @@ NOT_KEPT = "the labels may all be wrong, see the alarm: no error can be kept"
 _FEW_GENES = 5  # outside the largest tie: below, a label rests on very little
 
 
-class Withholding(NamedTuple):
-    """Which labels of a query are withheld.
-
-    Attributes
-    ----------
-    reasons : of each sample, why its label is withheld; "" where it is given.
-    threshold : the confidence below which labels are withheld, if any.
-    threshold_reason : where it comes from.
-    notes : sentences for the reader.
-    """
-
-    reasons: NDArray[np.object_]
-    threshold: float | None
-    threshold_reason: str
-    notes: list[str]
-
-
-def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> Withholding:
+def withhold(
+    query: Query, confidence: NDArray, options: PredictOptions
+) -> tuple[NDArray[np.object_], dict[str, Any], list[str]]:
     """Decide which labels are given.
 
     ``confidence`` is (n, levels) where labels are a tree: the coarsest label is
@@ -63,6 +48,11 @@ def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> With
 
     Where there is an alarm, no target error can be kept: it is an aim on data like the
     training, and all labels are withheld.
+
+    Returns
+    -------
+    Of each sample why its label is withheld, "" where it is given; the ``threshold`` of
+    confidence and the ``threshold_reason``, if there is one; and notes.
     """
     reasons = np.full(len(confidence), "", dtype=object)
     notes = []
@@ -79,7 +69,9 @@ def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> With
         )
     target = target_error(query.predictor.model, options)
     threshold, why = _threshold(query.predictor, confidence, options, target)
+    rule = {}
     if threshold is not None:
+        rule = {"threshold": float(threshold), "threshold_reason": why}
         by_level = confidence.reshape(len(confidence), -1)
         below = by_level[:, 0] < threshold
         reasons[below] = LOW_CONFIDENCE
@@ -112,7 +104,7 @@ def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> With
         )
     if options.strict and query.alarms:
         reasons[:] = STRICT
-    return Withholding(reasons, threshold, why, notes)
+    return reasons, rule, notes
 
 
 def target_error(model: Model, options: PredictOptions) -> float | None:
