@@ -25,7 +25,7 @@ from timing import ANCHORS, QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.solver.device.backend import DeviceError, backend_of, orders_for
-from optirank.tuning.search import OptirankFamily, Samples, Unit, search
+from optirank.tuning.search import OptirankFamily, Unit, search
 
 REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 PROCESSES = (
@@ -126,9 +126,7 @@ def units(n: int, number: int, ready: Barrier) -> float:
     family = OptirankFamily(PENALTIES, PENALTIES, n_references=REFERENCE_SIZES)
 
     def fit() -> None:
-        train, test = (
-            Samples(orders=orders_for(part, "cuda")) for part in (X[:n], X[n:])
-        )
+        train, test = (orders_for(part, "cuda") for part in (X[:n], X[n:]))
         unit = Unit(train=train, codes=y[:n], n_classes=2, views={"test": test})
         search(family, [unit])
 

@@ -40,7 +40,7 @@ from optirank.solver import solve as entry
 from optirank.solver.blocks import CappedSimplex, ElasticNet
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
-from optirank.tuning.search import HELD_OUT, Samples, search, units_of_folds
+from optirank.tuning.search import HELD_OUT, search, units_of_folds
 from optirank.tuning.selection import make_folds
 from optirank.workflow import performance
 from optirank.workflow.labels import Labels
@@ -54,7 +54,7 @@ from optirank_lab.benchmark.classifiers import (
     WHOLE,
     Classifier,
 )
-from optirank_lab.benchmark.families import FixedReferenceFamily
+from optirank_lab.benchmark.families import FixedReferenceFamily, Samples
 from optirank_lab.benchmark.synthetic import GRIDS, Point, Settings
 from optirank_lab.cli import app as lab
 from optirank_lab.cli.simulate import run_experiment

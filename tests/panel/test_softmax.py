@@ -32,13 +32,12 @@ def objective(W, doubled, codes, weights, l2):
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
 def test_the_numerical_gradient_vanishes_at_the_solution(n_classes):
     doubled, codes, weights = problem(n_classes=n_classes)
-    fit = fit_votes(doubled, codes, n_classes, weights, l2=0.03, tol=1e-6)
+    coef = fit_votes(doubled, codes, n_classes, weights, l2=0.03, tol=1e-6)
 
     def f(x):
-        return objective(x.reshape(fit.coef.shape), doubled, codes, weights, 0.03)
+        return objective(x.reshape(coef.shape), doubled, codes, weights, 0.03)
 
-    assert abs(approx_fprime(fit.coef.ravel(), f, 1e-6)).max() < 1e-4
-    assert f(fit.coef.ravel()) == pytest.approx(fit.objective, rel=1e-5)
+    assert abs(approx_fprime(coef.ravel(), f, 1e-6)).max() < 1e-4
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
@@ -46,7 +45,7 @@ def test_the_numerical_gradient_vanishes_at_the_solution(n_classes):
 def test_equals_scikit_learns_regression_without_intercept(n_classes, balanced):
     doubled, codes, _ = problem(n_classes=n_classes)
     weights = mean_weights(codes, balanced=balanced)
-    fit = fit_votes(doubled, codes, n_classes, weights, l2=0.05, tol=1e-7)
+    coef = fit_votes(doubled, codes, n_classes, weights, l2=0.05, tol=1e-7)
     other = LogisticRegression(
         C=1 / (2 * 0.05 * len(codes)),
         class_weight="balanced" if balanced else None,
@@ -55,13 +54,13 @@ def test_equals_scikit_learns_regression_without_intercept(n_classes, balanced):
         max_iter=5000,
     )
     other.fit(centred(doubled), codes)
-    assert np.abs(fit.coef - other.coef_).max() < 1e-4
+    assert np.abs(coef - other.coef_).max() < 1e-4
 
 
 def test_weights_of_one_class_add_up_to_nothing_over_the_classes():
     doubled, codes, weights = problem(n_classes=5)
-    fit = fit_votes(doubled, codes, 5, weights, l2=0.03, tol=1e-6)
-    assert np.abs(fit.coef.sum(axis=0)).max() < 1e-4
+    coef = fit_votes(doubled, codes, 5, weights, l2=0.03, tol=1e-6)
+    assert np.abs(coef.sum(axis=0)).max() < 1e-4
 
 
 def test_threads_change_no_bit():
@@ -70,15 +69,18 @@ def test_threads_change_no_bit():
         fit_votes(doubled, codes, 4, weights, l2=0.01, tol=1e-6, n_threads=n)
         for n in (1, 3)
     )
-    assert (one.coef == three.coef).all()
+    assert (one == three).all()
 
 
 def test_a_start_changes_the_way_and_not_the_end():
     doubled, codes, weights = problem()
     first = fit_votes(doubled, codes, 4, weights, l2=0.03, tol=1e-7)
-    again = fit_votes(doubled, codes, 4, weights, l2=0.03, tol=1e-7, start=first.coef)
-    assert again.n_iter < first.n_iter
-    assert np.abs(again.coef - first.coef).max() < 1e-4
+    again = fit_votes(doubled, codes, 4, weights, l2=0.03, tol=1e-7, start=first)
+    assert np.array_equal(again, first)  # nothing is left to do
+    start = np.random.default_rng(0).normal(size=first.shape)
+    other = fit_votes(doubled, codes, 4, weights, l2=0.03, tol=1e-7, start=start)
+    assert not np.array_equal(other, first)
+    assert np.abs(other - first).max() < 1e-4
 
 
 def test_balanced_classes_count_equally_and_weights_sum_to_one():

@@ -12,12 +12,13 @@ from sklearn.linear_model import LogisticRegression
 from optirank import OptirankClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
-from optirank.tuning.search import OptirankFamily, Samples
+from optirank.tuning.search import OptirankFamily
 from optirank_lab.benchmark.families import (
     AnovaFamily,
     FixedReferenceFamily,
     LogisticFamily,
     RankFamily,
+    Samples,
     centred_values,
 )
 
@@ -47,10 +48,17 @@ CONVEX = {
 }
 
 
+def of(family, samples):
+    """The samples as a family takes them."""
+    return samples.orders if isinstance(family, OptirankFamily) else samples
+
+
 def fit_all(family, problem):
     models = {}
-    for head, penalties in family.chains(problem[0].n_genes).items():
-        fits = family.fit_chain(*problem, head, penalties)
+    samples, y, v = problem
+    samples = of(family, samples)
+    for head, penalties in family.chains(samples.n_genes).items():
+        fits = family.fit_chain(samples, y, v, head, penalties)
         models |= {(*head, *pair): model for pair, model in fits.items()}
     return models
 
@@ -72,7 +80,7 @@ def test_a_warm_chain_agrees_with_cold_fits_and_every_setting_has_its_model(
         model = warm[key]
         assert model.converged
         assert model.objective == pytest.approx(cold[key].objective, rel=1e-5, abs=1e-5)
-        z, w, l1 = family.scores(samples, model), model.w, params["l1"]
+        z, w, l1 = family.scores(of(family, samples), model), model.w, params["l1"]
         penalty = (
             l1 * np.abs(w).sum()
             + (params["l2"] if l1 or params["l2"] else 1e-7) * w @ w

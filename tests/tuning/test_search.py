@@ -25,13 +25,12 @@ from optirank.ranks.orders import order_for_fitting, order_samples
 from optirank.tuning.search import (
     HELD_OUT,
     OptirankFamily,
-    Samples,
     Unit,
     search,
     units_of_folds,
 )
 from optirank.tuning.selection import make_folds
-from optirank_lab.benchmark.families import LogisticFamily, RankFamily
+from optirank_lab.benchmark.families import LogisticFamily, RankFamily, Samples
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +124,10 @@ FAMILIES = [
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_scores_and_genes_are_those_of_the_models(data, samples, folds, family):
-    units = units_of_folds(samples, data.y, folds, n_classes=2)
     shifted = Samples(data.X[:9] * 2, order_samples(data.X[:9] * 2))
+    if isinstance(family, OptirankFamily):
+        samples, shifted = samples.orders, shifted.orders
+    units = units_of_folds(samples, data.y, folds, n_classes=2)
     units = [replace(unit, views={**unit.views, "shifted": shifted}) for unit in units]
     told = []
     found = search(family, units, progress=lambda *step: told.append(step))
@@ -175,12 +176,8 @@ def test_a_cold_search_gives_what_the_estimators_give_to_the_last_bit(
     codes = np.arange(120) % n_classes if n_classes > 2 else data.y.astype(int)
     train = np.arange(80)
     weights = 1.0 + np.arange(80) % 4 if weighted else None
-    unit = Unit(
-        train=Samples(orders=order_for_fitting(data.X[train])),
-        codes=codes[train],
-        n_classes=n_classes,
-        weights=weights,
-    )
+    orders = order_for_fitting(data.X[train])
+    options = {"codes": codes[train], "n_classes": n_classes, "weights": weights}
     families = {
         OptirankClassifier: OptirankFamily(
             (1e-3,), (1e-3, 1e-2), n_references=(0.2, 0.05), warm_start=False
@@ -188,7 +185,9 @@ def test_a_cold_search_gives_what_the_estimators_give_to_the_last_bit(
         RankLogisticRegression: RankFamily((0.0, 1e-3), (1e-3, 1e-2), warm_start=False),
     }
     for estimator, family in families.items():
-        (result,) = search(family, [unit])
+        of_optirank = isinstance(family, OptirankFamily)
+        samples = orders if of_optirank else Samples(orders=orders)
+        (result,) = search(family, [Unit(train=samples, **options)])
         for setting, params in enumerate(result.params):
             model = estimator(**params).fit(data.X[train], codes[train], weights)
             found = result.models(setting).values()
@@ -201,7 +200,7 @@ def test_a_cold_search_gives_what_the_estimators_give_to_the_last_bit(
 
 
 def test_a_unit_of_one_class_is_refused(samples):
-    unit = Unit(train=samples, codes=np.ones(120, int), n_classes=2)
+    unit = Unit(train=samples.orders, codes=np.ones(120, int), n_classes=2)
     with pytest.raises(ValueError, match="fold 0 has one class only to train on"):
         search(OPTIRANK, [unit])
 

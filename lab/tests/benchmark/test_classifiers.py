@@ -11,10 +11,10 @@ from sklearn.base import clone
 
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
-from optirank.tuning.search import Samples
 from optirank_lab.baselines.peers import check_peers
 from optirank_lab.benchmark.classifiers import CLASSIFIERS, choose, get
 from optirank_lab.benchmark.designs import PAPER, QUICK
+from optirank_lab.benchmark.families import Samples
 from optirank_lab.benchmark.figures import look
 
 SIZES = {"ANrank-lr": 250, "SCN": 1, "lr": 25, "optirank": 250, "rank-lr": 25, "rf": 1}
@@ -85,7 +85,8 @@ def test_a_family_has_the_grid_of_its_classifier(name):
     family = classifier.make_family(classifier.grid)
     names = [*classifier.grid]
     expected = set(product(*classifier.grid.values()))
-    assert {setting[: len(names)] for setting in family.settings()} == expected
+    settings = family.settings()
+    assert {tuple(setting[name] for name in names) for setting in settings} == expected
     assert list(family.names[: len(names)]) == names
 
 
@@ -99,9 +100,9 @@ def test_a_family_fits_what_its_classifier_fits(name, counts):
     dataset = np.repeat(["a", "b"], 30)
     family = classifier.make_family(grid, warm_start=False)
     samples = Samples(X, order_samples(X), dataset)
-    (chain,) = family.chains(16)
+    ((head, penalties),) = family.chains(16).items()
     (one,) = family.fit_chain(
-        samples, y.astype(float), sample_weights(y), chain
+        samples, y.astype(float), sample_weights(y), head, penalties
     ).values()
     model = classifier.make(**{key: values[0] for key, values in grid.items()})
     more = {"dataset": dataset} if name == "ANrank-lr" else {}

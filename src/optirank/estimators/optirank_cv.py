@@ -31,7 +31,6 @@ from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.search import (
     HELD_OUT,
     OptirankFamily,
-    Samples,
     UnitResult,
     search,
     units_of_folds,
@@ -184,7 +183,7 @@ class OptirankClassifierCV(RankLinearClassifier):
                 X = np.concatenate(parts)
         orders: Any = self._orders(X)
         units = units_of_folds(
-            Samples(orders=orders),
+            orders,
             codes,
             self.folds_,
             n_classes=len(self.classes_),

@@ -34,7 +34,6 @@ from optirank.panel.elimination import (
     L2,
     Panel,
     search_panels,
-    stages,
 )
 from optirank.panel.samples import DrawnSamples, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
@@ -221,8 +220,6 @@ class PanelClassifier(RankClassifier):
                 f"of {some(sorted(self.path_), 20)} genes"
             )
         model = copy.copy(self)
-        if n_genes == len(self.panel_):
-            return model
         model.n_genes = n_genes
         model.path_ = {
             size: panel for size, panel in self.path_.items() if size <= n_genes
@@ -235,9 +232,12 @@ class PanelClassifier(RankClassifier):
         model = copy.copy(self)
         model.classes_ = self.classes_[kept]
         if len(self.classes_) > 2:
-            model.path_ = {
-                size: _of_classes(panel, kept) for size, panel in self.path_.items()
-            }
+            model.path_ = {}
+            for size, panel in self.path_.items():
+                coef = panel.coef[kept]
+                # Two classes have one row, the difference of theirs
+                coef = coef[1:] - coef[:1] if len(kept) == 2 else coef
+                model.path_[size] = Panel(panel.genes, coef)
         model.held_out_ = None
         return model._take(model.path_[max(model.path_)])
 
@@ -275,7 +275,8 @@ class PanelClassifier(RankClassifier):
 
 def _print_stages(n_folds: int) -> Callable[[int, int], None]:
     """Prints a line when a stage of the fit is done."""
-    names = stages(n_folds)
+    folds = [f"held-out fold {k} of {n_folds}" for k in range(1, n_folds + 1)]
+    names = ["candidate genes", *folds, "elimination", "last weights"]
     start = time.monotonic()
 
     def tell(done: int, total: int) -> None:
@@ -283,11 +284,3 @@ def _print_stages(n_folds: int) -> Callable[[int, int], None]:
         print(f"[PanelClassifier] {done}/{total} {names[done - 1]} ({seconds:.1f} s)")
 
     return tell
-
-
-def _of_classes(panel: Panel, kept: NDArray) -> Panel:
-    """The weights of some classes; two have one row, the difference of theirs."""
-    coef = panel.coef[kept]
-    if len(kept) == 2:
-        coef = coef[1:] - coef[:1]
-    return Panel(panel.genes, coef)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +124,6 @@ def _has_zeros(X: Any) -> bool:
     return values.size < np.prod(X.shape) or bool((values == 0).any())
 
 
-@dataclass(frozen=True)
 class Drill:
     """How held-out samples were labelled under one condition.
 
@@ -138,18 +136,13 @@ class Drill:
     lowest : (classes,): the lowest sensitivity of each class over the draws.
     """
 
-    kind: str
-    amount: float
-    counts: NDArray[np.float64]
-    lowest: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, kind: str, amount: float, *draws: NDArray) -> Drill:
-        """One drill of some draws."""
+    def __init__(self, kind: str, amount: float, *draws: NDArray) -> None:
+        self.kind = kind
+        self.amount = amount
+        self.counts = np.mean(draws, axis=0)
         sizes = draws[0].sum(axis=1)
         sizes = np.where(sizes > 0, sizes, np.nan)
-        lowest = np.min([counts.diagonal() / sizes for counts in draws], axis=0)
-        return cls(kind, amount, np.mean(draws, axis=0), lowest)
+        self.lowest = np.min([draw.diagonal() / sizes for draw in draws], axis=0)
 
 
 class HeldOutSamples:
@@ -193,17 +186,19 @@ class HeldOutSamples:
 
     def drills(self) -> Iterator[Drill]:
         """All drills, the samples as they are first."""
-        yield Drill.of("as it is", 0.0, self.counts())
+        yield Drill("as it is", 0.0, self.counts())
         for share in FAILING:
-            yield Drill.of("failing", share, *self._failing(share))
+            lost = [self._lost_by_chance(share, seed) for seed in range(_DRAWS)]
+            yield Drill("failing", share, *map(self.counts, lost))
         for number, counts in self._without_needed().items():
-            yield Drill.of("needed", number, counts)
+            yield Drill("needed", number, counts)
         for strength in STRENGTHS:
-            yield Drill.of("platform", strength, *self._platforms(strength))
+            yield Drill("platform", strength, *self._platforms(strength))
         if self.scale == "counts":
             for share in THINNED:
                 # As a shallower measurement: each count is kept by chance
-                yield Drill.of("thinned", share, self.counts(self._drawn(share)))
+                values = self._drawn(share)
+                yield Drill("thinned", share, self.counts(values=values))
 
     def of_folds(self, per_class: int) -> Iterator[tuple[NDArray, Panel, NDArray]]:
         """Of each fold: values of its panel's genes, the panel, and classes of the
@@ -221,46 +216,43 @@ class HeldOutSamples:
             )
 
     def counts(
-        self, values: NDArray | None = None, lost: Mapping[int, NDArray] | None = None
+        self, lost: Mapping[int, NDArray] | None = None, values: NDArray | None = None
     ) -> NDArray[np.float64]:
         """Samples by true class and label.
 
         Parameters
         ----------
-        values : array of shape (n, genes of all panels), optional
-            Other values of the samples than their own.
         lost : mapping of int to array, optional
             Positions of the genes of each fold's panel that fail.
+        values : array of shape (n, genes of all panels), optional
+            Other values of the samples than their own.
         """
         groups = self._groups if values is None else sort_groups(values)
         counts = np.zeros((self.n_classes, self.n_classes))
-        for fold, panel in self.panels.items():
-            rows = self._rows[fold]
+        for fold, rows in self._rows.items():
             gone = np.zeros(0, np.intp) if lost is None else lost[fold]
-            labels = self._labels(groups, rows, fold, _left(panel, gone))
+            labels = self._labels(groups, rows, fold, gone)
             np.add.at(counts, (self.codes[rows], labels), 1.0)
         return counts
 
     def _labels(
-        self, groups: NDArray, rows: NDArray, fold: int, there: NDArray
+        self, groups: NDArray, rows: NDArray, fold: int, lost: NDArray
     ) -> NDArray:
-        """Classes that the panel of a fold gives to samples, by the genes that
-        are there.
+        """Classes that the panel of a fold gives to samples without the genes that are
+        lost; two genes are left at least, where there are two.
         """
-        columns = self._columns[fold][there]
-        votes = centred(doubled_ranks_among(groups, rows, columns))
-        scores = votes @ self.panels[fold].coef[:, there].T
+        panel = self.panels[fold]
+        k = len(panel.genes)
+        left = np.setdiff1d(np.arange(k), lost[: max(0, k - _FEWEST)])
+        votes = centred(doubled_ranks_among(groups, rows, self._columns[fold][left]))
+        scores = votes @ panel.coef[:, left].T
         return best_class(np.where(np.isnan(scores), -np.inf, scores))
 
-    def _failing(self, share: float) -> Iterator[NDArray[np.float64]]:
-        """Some draws of the genes that fail."""
-        for seed in range(_DRAWS):
-            rng = np.random.default_rng(seed)
-            lost = {}
-            for fold, panel in self.panels.items():
-                k = len(panel.genes)
-                lost[fold] = rng.permutation(k)[: round(share * k)]
-            yield self.counts(lost=lost)
+    def _lost_by_chance(self, share: float, seed: int) -> dict[int, NDArray]:
+        """A draw of the genes of each fold's panel that fail."""
+        rng = np.random.default_rng(seed)
+        sizes = {fold: len(panel.genes) for fold, panel in self.panels.items()}
+        return {k: rng.permutation(n)[: round(share * n)] for k, n in sizes.items()}
 
     def _without_needed(self) -> dict[int, NDArray[np.float64]]:
         """For each class the genes are lost that its own samples need most."""
@@ -274,8 +266,7 @@ class HeldOutSamples:
                 costs = margin_losses(few, panel.coef, np.full(len(few), code))
                 order = np.argsort(-costs.mean(axis=0), kind="stable")
                 for number in NEEDED:
-                    left = _left(panel, order[:number])
-                    labels = self._labels(self._groups, rows, fold, left)
+                    labels = self._labels(self._groups, rows, fold, order[:number])
                     np.add.at(counts[number][code], labels, 1.0)
         return counts
 
@@ -286,11 +277,11 @@ class HeldOutSamples:
         strengths = [strength] * _PLATFORMS
         if self.scale != "counts":
             views = simulate_platforms(self._values, strengths, spread=1.0)
-            return [self.counts(view) for view in views]
+            return [self.counts(values=view) for view in views]
         ones = np.ones((1, self._values.shape[1]))
         factors = simulate_platforms(ones, strengths, spread=1.0)
         return [
-            self.counts(self._drawn(np.minimum(own, 1.0)) * np.maximum(own, 1.0))
+            self.counts(values=self._drawn(np.minimum(own, 1)) * np.maximum(own, 1))
             for own in np.concatenate(factors)
         ]
 
@@ -317,9 +308,3 @@ def confused_pairs(counts: NDArray) -> list[tuple[int, int, float, float]]:
             there, back = float(shares[first, second]), float(shares[second, first])
             pairs.append((first, second, there, back))
     return sorted(pairs, key=lambda pair: (-pair[2], -pair[3], pair[:2]))
-
-
-def _left(panel: Panel, lost: NDArray) -> NDArray:
-    """Rising positions of the genes that are left, at least two where there are."""
-    k = len(panel.genes)
-    return np.setdiff1d(np.arange(k), lost[: max(0, k - _FEWEST)])

@@ -100,13 +100,6 @@ class HeldOut:
             points.append((size, balanced_accuracy(self.codes, labels), error))
         return points
 
-    def error_of_counts(self, size: int) -> float:
-        """The standard error of the balanced accuracy by the number of samples."""
-        sizes = np.bincount(self.codes)
-        is_right = best_class(self.scores[size]) == self.codes
-        right = np.bincount(self.codes[is_right], minlength=len(sizes))
-        return error_of_counts(right[sizes > 0], sizes[sizes > 0])
-
     def with_missing(self, size: int) -> list[tuple[float, float]]:
         """Shares of the panel's genes that are missing, with the balanced accuracy."""
         of_draws = {0.0: [best_class(self.scores[size])]}
@@ -169,7 +162,8 @@ def search_panels(
     n_threads : int
         Threads; they change the time alone.
     progress : callable, optional
-        Called with the number of stages done and of all stages; see `stages`.
+        Called with the number of stages done and of all stages: candidate genes, each
+        fold, elimination, last weights.
 
     Returns
     -------
@@ -194,7 +188,7 @@ def search_panels(
 
     def stage_done() -> None:
         if progress is not None:
-            progress(next(n_done), len(stages(len(folds))))
+            progress(next(n_done), len(folds) + 3)
 
     samples_of = partial(
         RankedSamples,
@@ -270,16 +264,6 @@ def _candidates(
     return candidates
 
 
-def stages(n_folds: int) -> list[str]:
-    """The stages of a search in words."""
-    return [
-        "candidate genes",
-        *(f"held-out fold {k} of {n_folds}" for k in range(1, n_folds + 1)),
-        "elimination",
-        "last weights",
-    ]
-
-
 def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[int]:
     """The sizes of the nested panels, rising; the last is the one asked for, or the
     largest.
@@ -315,7 +299,7 @@ class RankedSamples:
     ) -> NDArray:
         """Weights of some genes, for the classes that there are among some samples."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
-        fit = fit_votes(
+        return fit_votes(
             self.ranks(rows, genes),
             codes,
             len(present),
@@ -325,7 +309,6 @@ class RankedSamples:
             start=start,
             n_threads=self.n_threads,
         )
-        return fit.coef
 
     def panel(self, columns: NDArray, genes: NDArray) -> Panel:
         """A panel of some columns, fitted on all samples; ``genes`` are the positions
@@ -367,7 +350,8 @@ class RankedSamples:
                 n_kept = max(size, len(left) // 2)
                 of_labels = self.of_labels(coef)
                 if 0 < len(of_labels) * self.per_class <= n_kept - len(always):
-                    weight[_leading(of_labels, self.per_class)] = np.inf
+                    leading = np.argsort(-of_labels, axis=1, kind="stable")
+                    weight[leading[:, : self.per_class]] = np.inf
                 weight[np.isin(left, always)] = np.inf
                 kept = np.sort(np.argsort(-weight, kind="stable")[:n_kept])
                 left = left[kept]
@@ -413,11 +397,12 @@ class RankedSamples:
             for size, left in self.eliminate(train, columns, sizes, always).items():
                 coef = self.of_all_classes(train, left)
                 panels[size, k] = _rising(read[left], coef)
-                everything = np.arange(len(left))
-                scores[size][test] = self.scores(test, left, coef, everything)
+                scores[size][test] = self.scores(test, left, coef)
                 for share, draw in itertools.product(MISSING, range(N_DRAWS)):
-                    there = _genes_there(len(left), share, draw)
-                    labels = best_class(self.scores(test, left, coef, there))
+                    drawn = np.random.default_rng(draw).permutation(len(left))
+                    n_lost = min(round(share * len(left)), max(0, len(left) - 2))
+                    there = np.sort(drawn[n_lost:])
+                    labels = best_class(self.scores(test, left[there], coef[:, there]))
                     with_fewer[size, share][draw, test] = labels
             stage_done()
         learned = is_learned(scores[max(sizes)], self.codes)
@@ -443,11 +428,9 @@ class RankedSamples:
         of_all[np.unique(self.codes[rows])] = coef
         return of_all
 
-    def scores(
-        self, rows: NDArray, genes: NDArray, coef: NDArray, there: NDArray
-    ) -> NDArray:
-        """Scores by the genes that are there; -inf for classes without weights."""
-        scores = centred(self.ranks(rows, genes[there])) @ coef[:, there].T
+    def scores(self, rows: NDArray, genes: NDArray, coef: NDArray) -> NDArray:
+        """Scores by some genes; -inf for classes without weights."""
+        scores = centred(self.ranks(rows, genes)) @ coef.T
         return np.where(np.isnan(scores), -np.inf, scores)
 
 
@@ -468,7 +451,10 @@ def choose_size(held_out: HeldOut) -> int:
     """
     curve = held_out.curve()
     largest, best, error = max(curve, key=lambda row: (row[1], -row[0]))
-    error = max(error, held_out.error_of_counts(largest))
+    codes, sizes = np.unique(held_out.codes, return_counts=True)
+    is_right = best_class(held_out.scores[largest]) == held_out.codes
+    right = np.bincount(held_out.codes[is_right], minlength=codes[-1] + 1)
+    error = max(error, error_of_counts(right[codes], sizes))
     good = [size for size, accuracy, _ in curve if accuracy >= best - error]
     return min([size for size in good if size >= AUTO_FROM] or good)
 
@@ -477,14 +463,3 @@ def _rising(genes: NDArray, coef: NDArray) -> Panel:
     """A panel with its genes in the order of their positions."""
     order = np.argsort(genes)
     return Panel(genes[order], np.ascontiguousarray(coef[:, order]))
-
-
-def _leading(of_labels: NDArray, n: int) -> NDArray:
-    """Positions of the n genes of largest weight for each label."""
-    return np.unique(np.argsort(-of_labels, axis=1, kind="stable")[:, :n])
-
-
-def _genes_there(k: int, share: float, draw: int) -> NDArray:
-    """The genes, at least two, that are left when a share of k is missing."""
-    n_lost = min(round(share * k), max(0, k - 2))
-    return np.sort(np.random.default_rng(draw).permutation(k)[n_lost:])

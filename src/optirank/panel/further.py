@@ -31,8 +31,6 @@ not grow with the query.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +38,7 @@ from scipy.special import softmax
 
 from optirank._util.matrices import PerSample, as_dense
 from optirank.panel.samples import DrawnSamples, Pass
-from optirank.ranks.scoring import panel_ranks
+from optirank.ranks.scoring import panel_ranks, row_correlations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +66,6 @@ _HALVINGS = 30  # of the range of powers: its logarithm is then known to eight d
 LabelsOfBlock = Callable[[Any, slice], "NDArray[np.intp]"]
 
 
-@dataclass(frozen=True)
 class Agreement:
     """How labels differ in other genes, in the reference and in the query.
 
@@ -77,29 +74,23 @@ class Agreement:
     labels : positions of the classes that were looked at: those of at least three
         samples of the query, where there are two or more of them; else none.
     reference, query : (labels, genes), differences from the mean of the labels.
+    n_genes : genes that were compared.
+    overall : the agreement over all labels; None where there is none.
+    by_label : that of each label that was looked at, by its position.
     """
 
-    labels: NDArray[np.intp]
-    reference: NDArray[np.float64]
-    query: NDArray[np.float64]
-
-    @property
-    def n_genes(self) -> int:
-        """Genes that were compared."""
-        return self.reference.shape[1]
-
-    @cached_property
-    def overall(self) -> float | None:
-        """The agreement over all labels; None where there is none."""
-        if not len(self.labels):
-            return None
-        return _correlation(self.reference.ravel(), self.query.ravel())
-
-    @cached_property
-    def by_label(self) -> dict[int, float]:
-        """The agreement of each label that was looked at, by its position."""
-        rows = zip(self.labels.tolist(), self.reference, self.query, strict=True)
-        return {label: _correlation(own, given) for label, own, given in rows}
+    def __init__(self, labels: NDArray, reference: NDArray, query: NDArray) -> None:
+        self.labels = labels
+        self.reference = reference
+        self.query = query
+        self.n_genes = reference.shape[1]
+        self.overall: float | None = None
+        self.by_label: dict[int, float] = {}
+        if len(labels):
+            whole = row_correlations(reference.reshape(1, -1), query.reshape(1, -1))
+            self.overall = float(whole[0])
+            of_labels = row_correlations(reference, query).tolist()
+            self.by_label = dict(zip(labels.tolist(), of_labels, strict=True))
 
 
 class RanksByLabel:
@@ -182,10 +173,9 @@ def agreement_of(reference: NDArray, counts: NDArray, means: NDArray) -> Agreeme
         labels = labels[:0]
     of_reference = _differences(reference[labels])
     compared = Agreement(labels, of_reference, _differences(means[labels]))
+    bound = CLEAR if compared.n_genes < FEWEST_GENES else -np.inf
     overall = compared.overall
-    if overall is None or compared.n_genes >= FEWEST_GENES:
-        return compared
-    if overall * np.sqrt(compared.n_genes) > CLEAR:
+    if overall is None or overall * np.sqrt(compared.n_genes) > bound:
         return compared
     return Agreement(labels[:0], compared.reference[:0], compared.query[:0])
 
@@ -198,14 +188,6 @@ def every_so_many(n_samples: int) -> int:
 def _differences(means: NDArray) -> NDArray[np.float64]:
     means = means.astype(np.float64)
     return means - means.mean(axis=0) if len(means) else means
-
-
-def _correlation(a: NDArray, b: NDArray) -> float:
-    """The correlation of two rows; 0 where one is constant."""
-    a = a - a.mean()
-    b = b - b.mean()
-    size = float(np.sqrt((a**2).sum() * (b**2).sum()))
-    return float((a * b).sum()) / size if size > 0 else 0.0
 
 
 def learn_from_query(

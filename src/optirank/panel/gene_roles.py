@@ -259,8 +259,8 @@ def best_more(
 
     def choose(rows: NDArray, genes: NDArray, coef: NDArray) -> NDArray:
         columns = np.searchsorted(read, genes)
+        coef, known = of_known_classes(coef, codes[rows])
         scores = vote_scores(values[rows], own, coef, compiled=True)
-        known = np.unique(codes[rows], return_inverse=True)[1]
         chosen = best_additions(wins[np.ix_(rows, columns)], scores, known, N_MORE, L2)
         return columns[chosen]
 
@@ -273,11 +273,10 @@ def best_more(
         train = np.flatnonzero(fold != k)
         test = np.flatnonzero(fold == k)
         test = test[np.isin(codes[test], codes[train])]
-        known = ~np.isnan(fold_panel.coef).any(axis=1)
-        added = choose(train, pool_of[k], fold_panel.coef[known])
+        added = choose(train, pool_of[k], fold_panel.coef)
         columns = np.concatenate([own, len(own) + added])
         coef = samples.of_all_classes(train, columns, _TOL)
-        scores = samples.scores(test, columns, coef, np.arange(len(columns)))
+        scores = samples.scores(test, columns, coef)
         np.add.at(counts, (codes[test], best_class(scores)), 1.0)
     genes = read[choose(np.arange(len(codes)), pool_of[-1], panel.coef)]
     return genes, counts

@@ -22,11 +22,9 @@ changes no bit of the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from optirank._util.matrices import as_dense, product
 from optirank._util.work import one_blas_thread, threads
@@ -63,22 +61,26 @@ def vote_scores(
         Whether to use compiled loops; None where there are samples enough. Both give
         the same.
     """
-    columns = np.asarray(columns)
     coef = np.ascontiguousarray(coef)
     if getattr(X, "format", None) == "csc":
         X = X[:, columns].tocsr()
         columns = np.arange(len(columns))
     scores = np.zeros((X.shape[0], len(coef)))
+    every = np.ones(len(columns))
     if compiled is None:
         compiled = worth_compiling(X.shape[0], len(coef))
     step = max(1, _BLOCK // max(1, len(columns)))
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)
-        block = needed_values(X, rows, columns)
-        values = block.toarray() if sparse.issparse(block) else np.asarray(block)
-        votes = centred(_doubled_ranks(values, compiled))
+        values = as_dense(needed_values(X, rows, columns))
+        if compiled:
+            from optirank.ranks.orders import doubled_ranks  # loads numba
+
+            doubled = doubled_ranks(values)
+        else:
+            doubled = np.rint(2 * weighted_ranks(values, every, scale=False))
         # Not BLAS, which adds up in another order for one sample than for many
-        scores[rows] = np.einsum("ng,kg->nk", votes, coef)
+        scores[rows] = np.einsum("ng,kg->nk", centred(doubled), coef)
     return scores
 
 
@@ -86,8 +88,8 @@ def sort_groups(values: Any, n_threads: int = 1) -> NDArray:
     """Number the distinct values of every sample, in rising order."""
     from optirank.ranks.orders import order_samples
 
-    orders = order_samples(as_dense(values), n_threads)
-    return orders.groups_of(np.arange(values.shape[1]))
+    orders: Any = order_samples(as_dense(values), n_threads)
+    return orders.groups
 
 
 def doubled_ranks_among(
@@ -96,7 +98,6 @@ def doubled_ranks_among(
     """Twice the ranks of some genes among themselves, for some samples."""
     from optirank._compiled.rank_loops import doubled_ranks
 
-    columns = np.asarray(columns, dtype=np.int64)
     small = 2 * len(columns) <= np.iinfo(np.uint16).max
     out = np.empty((len(rows), len(columns)), np.uint16 if small else np.uint32)
     parts = [slice(at, at + BLOCK_ROWS) for at in range(0, len(rows), BLOCK_ROWS)]
@@ -109,25 +110,6 @@ def doubled_ranks_among(
     return out
 
 
-def _doubled_ranks(values: NDArray, compiled: bool) -> NDArray:
-    """Twice the ranks of all genes of some samples; with NumPy alone, or numba."""
-    if not compiled:
-        every = np.ones(values.shape[1])
-        return np.rint(2 * weighted_ranks(values, every, ties="average", scale=False))
-    from optirank.ranks.orders import doubled_ranks
-
-    return doubled_ranks(values)
-
-
-@dataclass(frozen=True)
-class VotesFit:
-    """Weights on centred ranks."""
-
-    coef: NDArray  # (rows, k): one row for two classes, else one per class
-    objective: float
-    n_iter: int
-
-
 def fit_votes(
     doubled: NDArray,
     codes: NDArray,
@@ -138,8 +120,8 @@ def fit_votes(
     tol: float,
     start: NDArray | None = None,
     n_threads: int = 1,
-) -> VotesFit:
-    """Fit the weights.
+) -> NDArray:
+    """Fit weights on centred ranks, one row for two classes, else one per class.
 
     Parameters
     ----------
@@ -195,8 +177,7 @@ def fit_votes(
         result = minimize(
             objective, first.ravel(), jac=True, method="L-BFGS-B", options=options
         )
-    coef = np.ascontiguousarray(result.x.reshape(k, n_rows).T)
-    return VotesFit(coef, float(result.fun), int(result.nit))
+    return np.ascontiguousarray(result.x.reshape(k, n_rows).T)
 
 
 def mean_weights(

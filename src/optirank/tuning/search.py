@@ -44,33 +44,6 @@ Task = tuple[int, int, Head, tuple[PenaltyPair, ...]]  # unit, problem, and a ch
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Samples to train on or to score, in the forms that the families need."""
-
-    X: Any = None  # values, for families that see them
-    orders: Any = None  # of ranks.orders, or those of solver.device.backend
-    dataset: NDArray | None = None
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return self.orders.n_samples if self.orders is not None else self.X.shape[0]
-
-    @property
-    def n_genes(self) -> int:
-        """Number of genes."""
-        return self.orders.n_genes if self.orders is not None else self.X.shape[1]
-
-    def take(self, rows: NDArray) -> Samples:
-        """Some of the samples."""
-        return Samples(
-            None if self.X is None else self.X[rows],
-            None if self.orders is None else self.orders.take(rows),
-            None if self.dataset is None else self.dataset[rows],
-        )
-
-
-@dataclass(frozen=True)
 class Family(ABC):
     """A classifier with its grid.
 
@@ -89,8 +62,6 @@ class Family(ABC):
 
     name: ClassVar[str]
     names: ClassVar[tuple[str, ...]] = ("l1", "l2")
-    needs_values: ClassVar[bool] = False
-    needs_ranks: ClassVar[bool] = True
     on_device: ClassVar[bool] = False
     """Whether a GPU can fit it; the head is then the size of the set, or empty:
     all genes.
@@ -121,7 +92,7 @@ class Family(ABC):
     @abstractmethod
     def fit_chain(
         self,
-        samples: Samples,
+        samples: Any,
         y: NDArray,
         v: NDArray,
         head: Head,
@@ -129,23 +100,24 @@ class Family(ABC):
     ) -> Fits:
         """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are
         weights.
+
+        ``samples`` are orders of ``ranks.orders``; a family that needs more overrides
+        ``scores`` too.
         """
 
-    def scores(self, samples: Samples, model: Solution) -> NDArray:
+    def scores(self, samples: Any, model: Solution) -> NDArray:
         """Decision scores of a model."""
         s = model.gamma.sum()
-        return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
+        return samples.scores(model.w, model.gamma, self.ties) / s + model.b
 
     @property
     def _accuracy(self) -> dict[str, Any]:
         return {"tol": self.tol, "max_iter": self.max_iter}
 
-    def problem(
-        self, samples: Samples, y: NDArray, v: NDArray, n_reference: int
-    ) -> Problem:
+    def problem(self, orders: Any, y: NDArray, v: NDArray, n_reference: int) -> Problem:
         """The problem of a chain, without its penalties."""
         return Problem(
-            samples.orders,
+            orders,
             y,
             v,
             n_reference,
@@ -197,10 +169,10 @@ class Unit:
     ``codes`` are the positions of the labels among ``n_classes`` classes.
     """
 
-    train: Samples
+    train: Any  # orders, or what its family takes in their place
     codes: NDArray
     n_classes: int
-    views: Mapping[str, Samples] = field(default_factory=dict)
+    views: Mapping[str, Any] = field(default_factory=dict)
     weights: NDArray | None = None  # of the samples, ones by default
     balanced: bool = True
 
@@ -305,7 +277,7 @@ def search(
     # run in other processes: threads that set and lift it on their own would lift each
     # other's.
     with one_blas_thread():
-        if any(getattr(unit.train.orders, "on_device", False) for unit in units):
+        if any(unit.train.on_device for unit in units):
             finished = _run_on_device(family, units, tasks)
         else:
             finished = _run_in_parallel(family, units, tasks, n_jobs)
@@ -356,7 +328,7 @@ def _run_on_device(
     """
     batches: dict[int, list[Task]] = {}
     for task in tasks:
-        batches.setdefault(id(units[task[0]].train.orders.perm), []).append(task)
+        batches.setdefault(id(units[task[0]].train.perm), []).append(task)
     for batch in batches.values():
         fitted = zip(batch, _fit_on_device(family, units, batch), strict=True)
         for number, group in groupby(fitted, key=lambda pair: pair[0][0]):
@@ -403,16 +375,16 @@ def _score_on_device(family: Family, unit: Unit, models: Sequence[Solution]) -> 
     b = np.array([model.b for model in models])
     of_all: dict[int, NDArray] = {}
     for name, view in unit.views.items():
-        order = id(view.orders.perm)
+        order = id(view.perm)
         if order not in of_all:
-            scores = view.orders.whole.scores_of_many(w, gamma, family.ties)
+            scores = view.whole.scores_of_many(w, gamma, family.ties)
             of_all[order] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
         for model, values in zip(models, of_all[order], strict=True):
-            model.scores[name] = values[view.orders.rows]
+            model.scores[name] = values[view.rows]
 
 
 def units_of_folds(
-    samples: Samples,
+    samples: Any,
     codes: NDArray,
     folds: Sequence[Fold],
     *,

@@ -297,7 +297,8 @@ def _bind(
             compiled=compiled,
         )
     except MissingGenesError as error:
-        in_samples = set(error.match.genes).intersection(adata.obs_names)
+        samples = set(adata.obs_names)
+        in_samples = [gene for gene in error.match.genes if gene in samples]
         if genes_in is None or len(in_samples) <= error.match.present.sum():
             raise
         opposite = "rows" if genes_in == "columns" else "columns"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,39 @@ from optirank.tuning.search import (
     Family,
     Fits,
     Head,
-    Samples,
 )
 
 if TYPE_CHECKING:
     from optirank.solver.blocks import BlockResult, CentredMatrix, ElasticNet
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples to train on or to score, in the forms that the families here need."""
+
+    on_device: ClassVar[bool] = False
+
+    X: Any = None  # values, for families that see them
+    orders: Any = None  # of ranks.orders
+    dataset: NDArray | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.orders.n_samples if self.orders is not None else self.X.shape[0]
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes."""
+        return self.orders.n_genes if self.orders is not None else self.X.shape[1]
+
+    def take(self, rows: NDArray) -> Samples:
+        """Some of the samples."""
+        return Samples(
+            None if self.X is None else self.X[rows],
+            None if self.orders is None else self.orders.take(rows),
+            None if self.dataset is None else self.dataset[rows],
+        )
 
 
 @dataclass(frozen=True)
@@ -32,6 +60,8 @@ class FixedReferenceFamily(Family):
 
     reference: tuple[int, ...] = ()
     name = "fixed reference"
+    needs_values: ClassVar[bool] = False
+    needs_ranks: ClassVar[bool] = True
 
     def fit_chain(self, samples, y, v, head, penalties) -> Fits:
         """See :class:`Family`."""
@@ -40,7 +70,7 @@ class FixedReferenceFamily(Family):
         genes = self._reference(samples, y, head)
         gamma = np.zeros(samples.n_genes)
         gamma[genes] = 1.0
-        problem = self.problem(samples, y, v, len(genes))
+        problem = self.problem(samples.orders, y, v, len(genes))
         return self._fit(
             penalties,
             lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
@@ -48,6 +78,10 @@ class FixedReferenceFamily(Family):
                 replace(problem, l1=l1, l2=l2), gamma, **self._accuracy
             ),
         )
+
+    def scores(self, samples: Samples, model: Solution) -> NDArray:
+        """See :class:`Family`."""
+        return super().scores(samples.orders, model)
 
     def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         """The positions of the reference genes."""

@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.work import one_blas_thread
-from optirank.tuning.search import Family, Samples, Unit, search
+from optirank.tuning.search import OptirankFamily, Unit, search
 from optirank_lab.baselines.peers import PeerFailedError, run_peer
 from optirank_lab.benchmark.classifiers import (
     COUNTS,
@@ -24,6 +24,7 @@ from optirank_lab.benchmark.classifiers import (
     get,
 )
 from optirank_lab.benchmark.designs import Design, Profile, SplitProblem, make_problem
+from optirank_lab.benchmark.families import Samples
 from optirank_lab.benchmark.rivals import ALL, z_scored
 from optirank_lab.benchmark.sets import Set, dense
 from optirank_lab.benchmark.splits import Split
@@ -152,7 +153,7 @@ def fit_grid(
             orders_for(part.raw, device).take(np.arange(len(part.labels)))
             for part in (problem.train, *parts)
         ]
-        train, *views = (Samples(orders=orders) for orders in on_device)
+        train, *views = on_device
     else:
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
@@ -208,9 +209,11 @@ def _view(part: Set, classifier: Classifier, *, counts: bool) -> Any:
     return sp.csr_matrix(X) if sp.issparse(X) else X
 
 
-def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Samples:
+def _samples(part: Set, family: Any, dataset: NDArray | None = None) -> Any:
     from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
 
+    if isinstance(family, OptirankFamily):
+        return order_for_fitting(part.raw, 1)
     return Samples(
         part.values if family.needs_values else None,
         order_for_fitting(part.raw, 1) if family.needs_ranks else None,
