@@ -34,7 +34,6 @@ from optirank.solver.solve import (
     ALGORITHMS,
     Run,
     State,
-    solve,
     solve_alternating,
     solve_grid,
 )
@@ -96,7 +95,7 @@ def test_no_single_exchange_of_two_genes_would_be_better_on_small_problems(seed,
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_no_worse_than_the_papers_algorithm(seed):
     problem = make_problem(*make_data(seed, n=100, d=25), 5)
-    theirs = solve(problem, algorithm="bpcd")
+    theirs = solve_bpcd(problem)
     assert solve_alternating(problem).objective <= theirs.objective * (1 + 1e-3)
 
 
@@ -495,7 +494,7 @@ def best_of_all(problem):
 def test_the_reference_is_within_the_candidates_and_weights_are_not(
     algorithm, integral
 ):
-    solution = solve(restricted(1, l1=0.0), algorithm=algorithm, integral=integral)
+    solution = ALGORITHMS[algorithm](restricted(1, l1=0.0), integral=integral)
     assert solution.gamma.sum() == pytest.approx(2)
     assert not solution.gamma[~CANDIDATES].any()
     assert solution.w[~CANDIDATES].any()
@@ -504,7 +503,7 @@ def test_the_reference_is_within_the_candidates_and_weights_are_not(
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_set_within_the_candidates_is_found_alone_and_in_grids(seed):
     problem = restricted(seed)
-    solution = solve(problem)
+    solution = solve_alternating(problem)
     assert solution.objective == pytest.approx(best_of_all(problem), abs=1e-6)
     for (l1, l2), one in solve_grid(problem, GRID).items():
         assert_a_set(one.gamma, 2)
@@ -515,7 +514,7 @@ def test_the_best_set_within_the_candidates_is_found_alone_and_in_grids(seed):
 def test_as_many_candidates_as_reference_genes_are_the_set(algorithm):
     candidates = np.isin(np.arange(9), (3, 7))
     problem = restricted(0, candidates)
-    solution = solve(problem, algorithm=algorithm)
+    solution = ALGORITHMS[algorithm](problem)
     np.testing.assert_array_equal(solution.gamma, candidates)
     best = solve_at(problem, candidates.astype(float)).objective
     assert solution.objective == pytest.approx(best, abs=1e-7)

@@ -45,7 +45,7 @@ def data_for_fitting(estimator: Any, X: Any, y: Any, **checks: Any) -> tuple[Any
     """X and y as arrays, with scikit-learn's checks; sets ``n_features_in_`` and
     the names.
     """
-    refuse_anndata(X, "fit")
+    refuse_anndata(X)
     checked: Any = validate_data(estimator, X, y, accept_sparse=_SPARSE, **checks)
     return checked
 
@@ -60,7 +60,7 @@ def data_for_scoring(
     may have another order, others may stand among them, and only the needed genes must
     be there. An array from a device leaves only the needed columns' values.
     """
-    refuse_anndata(X, "predict")
+    refuse_anndata(X)
     if is_device_array(X):
         return X[:, needed].get(), np.arange(len(needed))
     names = getattr(estimator, "feature_names_in_", None)
@@ -72,35 +72,25 @@ def data_for_scoring(
     return check_array(part, accept_sparse=_SPARSE), np.arange(len(needed))
 
 
-def refuse_anndata(X: Any, method: str) -> None:
+def refuse_anndata(X: Any) -> None:
     """A TypeError for an AnnData, which is not a matrix, that names what takes one."""
-    if not any(kind.__name__ == "AnnData" for kind in type(X).__mro__):
-        return
-    if method == "fit":
-        remedy = (
-            "use optirank.tl.train(adata, label=...), or fit(adata.X, adata.obs[...])"
+    if any(kind.__name__ == "AnnData" for kind in type(X).__mro__):
+        raise TypeError(
+            "X is an AnnData, and estimators take a matrix or a data frame: use "
+            "optirank.tl.train(adata, label=...) and optirank.tl.annotate, or adata.X"
         )
-    else:
-        remedy = (
-            "use adata.X, or train with optirank.tl.train and use optirank.tl.annotate"
-        )
-    raise TypeError(
-        f"X is an AnnData, and {method} takes a matrix or a data frame: {remedy}"
-    )
 
 
 def _columns_by_name(frame: Any, genes: NDArray, estimator: str) -> Any:
     """The columns of a data frame with these names, in their order."""
-    columns = list(frame.columns)
-    known = set(columns)
-    missing = [str(gene) for gene in genes if gene not in known]
+    counts = Counter(frame.columns)
+    missing = [str(gene) for gene in genes if gene not in counts]
     if missing:
         raise ValueError(
             f"X lacks {len(missing)} of the {len(genes)} genes that this {estimator} "
             f"needs: {some(missing, 5, quoted=True)}. Give a data frame with these "
             "columns, or train on the genes that there are"
         )
-    counts = Counter(columns)
     repeated = [gene for gene in genes if counts[gene] > 1]
     if repeated:
         raise ValueError(

@@ -213,10 +213,10 @@ class OptirankClassifier(RankLinearClassifier):
 
     def _solve(self, problem: Problem, positive: object, callback) -> Solution:
         """Solve the problem of one class on the CPU."""
-        from optirank.solver.solve import solve
+        from optirank.solver.solve import ALGORITHMS
 
         options = self._solver_options()
-        return solve(problem, algorithm=self.algorithm, callback=callback, **options)
+        return ALGORITHMS[self.algorithm](problem, callback=callback, **options)
 
 
 class RankLogisticRegression(RankLinearClassifier):

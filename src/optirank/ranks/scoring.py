@@ -301,20 +301,14 @@ def probabilities(scores: NDArray, slope: float = 1.0, offset: float = 0.0) -> N
     out = np.empty((len(scores), n_classes))
     step = max(1, _BLOCK // n_classes)
     for rows in (slice(at, at + step) for at in range(0, len(scores), step)):
-        out[rows] = _probabilities(by_class(scores[rows]), slope, offset)
+        z = slope * by_class(scores[rows])
+        logs = z if offset == -np.inf else -np.logaddexp(0.0, -(z + offset))
+        top = logs.max(axis=1, keepdims=True, initial=-np.inf)
+        each = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
+        total = each.sum(axis=1, keepdims=True)
+        equal = np.full_like(each, 1.0 / n_classes)
+        out[rows] = np.divide(each, total, out=equal, where=total > 0)
     return out
-
-
-def _probabilities(scores: NDArray, slope: float, offset: float) -> NDArray:
-    """The same for some samples, with one score per class."""
-    z = slope * scores
-    logs = z if offset == -np.inf else -np.logaddexp(0.0, -(z + offset))
-    top = logs.max(axis=1, keepdims=True, initial=-np.inf)
-    each = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
-    total = each.sum(axis=1, keepdims=True)
-    return np.divide(
-        each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0
-    )
 
 
 def needed_values(X: Any, rows: slice, columns: NDArray) -> Any:
@@ -324,3 +318,14 @@ def needed_values(X: Any, rows: slice, columns: NDArray) -> Any:
         block = block[:, columns]
     check_finite(block.data if hasattr(block, "tocsr") else block)
     return block
+
+
+def row_correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """The correlation of each row of a with the same row of b; 0 where one is
+    constant.
+    """
+    a = a - a.mean(axis=1, keepdims=True)
+    b = b - b.mean(axis=1, keepdims=True)
+    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    product = (a * b).sum(axis=1)
+    return np.divide(product, size, out=np.zeros(len(a)), where=size > 0)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,13 +312,6 @@ ALGORITHMS: dict[str, Callable[..., Solution]] = {
 """The algorithms as ``OptirankClassifier(algorithm=...)`` finds them. Each is called
 with a problem and the options of ``solve_alternating``; those that mean nothing to it
 end in its ``**_``."""
-
-
-def solve(
-    problem: Problem, *, algorithm: str = "alternating", **options: Any
-) -> Solution:
-    """Solve a problem by an algorithm of the registry."""
-    return ALGORITHMS[algorithm](problem, **options)
 
 
 def solve_grid(

@@ -11,7 +11,7 @@ from optirank.solver import constants
 from optirank.solver.device.backend import DeviceError, order_on_device
 from optirank.solver.device.solve import leaders, solve_together
 from optirank.solver.problem import Problem, Solution, sample_weights
-from optirank.solver.solve import solve
+from optirank.solver.solve import solve_alternating
 
 
 def problem_data(n=90, d=20, seed=0, counts=False):
@@ -25,7 +25,7 @@ def problem_data(n=90, d=20, seed=0, counts=False):
 
 def on_cpu(*arguments) -> Solution:
     """The solution of one problem."""
-    return solve(Problem(*arguments))
+    return solve_alternating(Problem(*arguments))
 
 
 def at_set(X, y, v, gamma, l1, l2) -> Solution:

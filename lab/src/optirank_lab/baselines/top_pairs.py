@@ -28,7 +28,7 @@ class PairClassifier(RankClassifier):
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray]:
         """X, and the codes of the labels among ``classes_``."""
-        refuse_anndata(X, "fit")
+        refuse_anndata(X)
         X, y = validate_data(self, X, y, accept_sparse="csr")
         self.classes_, codes = label_codes(y)
         if X.shape[1] < 2:

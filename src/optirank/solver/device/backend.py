@@ -74,10 +74,6 @@ class Backend:
         """An array on the device."""
         return self.xp.asarray(values, dtype=dtype)
 
-    def dense(self, values: Any) -> Any:
-        """Dense or sparse values as a dense array on the device."""
-        return self.array(values.toarray() if hasattr(values, "toarray") else values)
-
     def host(self, values: Any) -> NDArray:
         """The array as NumPy has it."""
         return self.xp.asnumpy(values)
@@ -343,7 +339,8 @@ def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
     rows = max(1, BLOCK_BYTES // (8 * d))
     for begin in range(0, n, rows):
         part = slice(begin, begin + rows)
-        keys = _keys(xp, backend.dense(X[part]))
+        values = X[part].toarray() if hasattr(X, "toarray") else X[part]
+        keys = _keys(xp, backend.array(values))
         _sort(backend, keys, perm[part], start[part], end[part])
     return DeviceOrders(backend, perm, start, end, np.arange(n))
 
