@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optirank.io.genes import match_genes
 from optirank.model.confidence import class_codes
+from optirank.ranks.scoring import row_correlations
 
 N_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
 # Forgiven: .3 finds a tenth fewer shuffled cells, .1 loses twice as many
@@ -80,7 +81,7 @@ class Likeness:
         present : which genes of the panel these are, a mask or positions; all by
             default.
         """
-        return _correlations(ranks, self.profiles[:, present][labels])
+        return row_correlations(ranks, self.profiles[:, present][labels])
 
     def shift(self, scores: NDArray, labels: NDArray) -> float:
         """By how much the scores fall short of those of held-out samples, in
@@ -146,7 +147,7 @@ def looks_inverted(mean_ranks: NDArray, class_means: NDArray) -> bool:
     """
     queries = np.broadcast_to(mean_ranks, class_means.shape)
     limit = max(INVERTED_BELOW, CHANCE / np.sqrt(class_means.shape[1]))
-    return bool((_correlations(queries, class_means) < -limit).all())
+    return bool((row_correlations(queries, class_means) < -limit).all())
 
 
 def fit_likeness(
@@ -180,7 +181,7 @@ def fit_likeness(
     others = counts[truth[own]][:, None] - 1
     # Without the sample itself
     compared[own] = (sums[truth[own]] - ranks[own]) / others
-    scores = _correlations(ranks, compared)
+    scores = row_correlations(ranks, compared)
     shares = np.linspace(0.0, 1.0, N_LEVELS)
     levels = np.tile(np.quantile(scores, shares), (len(classes), 1))
     for code in range(len(classes)):
@@ -188,17 +189,6 @@ def fit_likeness(
         if len(of_class) >= N_LEVELS:
             levels[code] = np.quantile(of_class, shares)
     return Likeness(profiles, levels.astype(np.float32), len(ranks))
-
-
-def _correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
-    """The correlation of each row of a with the same row of b; 0 where one is
-    constant.
-    """
-    a = a - a.mean(axis=1, keepdims=True)
-    b = b - b.mean(axis=1, keepdims=True)
-    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    product = (a * b).sum(axis=1)
-    return np.divide(product, size, out=np.zeros(len(a)), where=size > 0)
 
 
 @dataclass(frozen=True, eq=False)

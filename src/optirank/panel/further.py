@@ -38,7 +38,7 @@ from scipy.special import softmax
 
 from optirank._util.matrices import PerSample, as_dense
 from optirank.panel.samples import DrawnSamples, Pass
-from optirank.ranks.scoring import panel_ranks
+from optirank.ranks.scoring import panel_ranks, row_correlations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,10 +85,12 @@ class Agreement:
         self.query = query
         self.n_genes = reference.shape[1]
         self.overall: float | None = None
+        self.by_label: dict[int, float] = {}
         if len(labels):
-            self.overall = _correlation(reference.ravel(), query.ravel())
-        of_labels = map(_correlation, reference, query)
-        self.by_label = dict(zip(labels.tolist(), of_labels, strict=True))
+            whole = row_correlations(reference.reshape(1, -1), query.reshape(1, -1))
+            self.overall = float(whole[0])
+            of_labels = row_correlations(reference, query).tolist()
+            self.by_label = dict(zip(labels.tolist(), of_labels, strict=True))
 
 
 class RanksByLabel:
@@ -186,14 +188,6 @@ def every_so_many(n_samples: int) -> int:
 def _differences(means: NDArray) -> NDArray[np.float64]:
     means = means.astype(np.float64)
     return means - means.mean(axis=0) if len(means) else means
-
-
-def _correlation(a: NDArray, b: NDArray) -> float:
-    """The correlation of two rows; 0 where one is constant."""
-    a = a - a.mean()
-    b = b - b.mean()
-    size = float(np.sqrt((a**2).sum() * (b**2).sum()))
-    return float((a * b).sum()) / size if size > 0 else 0.0
 
 
 def learn_from_query(

@@ -75,9 +75,18 @@ def confusion(
     matplotlib Axes
     """
     if hasattr(data, "performance"):
-        counts = data.performance.confusion
-    else:
-        counts = _counts(data, truth, key)
+        return draw_confusion(data.performance.confusion, ax=ax)
+    table = pd.crosstab(
+        pd.Series(_truth(data, truth), dtype=object),
+        pd.Series(column(data, key), dtype=object),
+    )
+    if table.empty:
+        raise ValueError(f"no sample has both a {truth} and a {key}")
+    # The model's classes come first
+    classes = [str(name) for name in record_of(data, key).get("classes", ())]
+    rows = list(dict.fromkeys([*classes, *map(str, table.index)]))
+    columns = list(dict.fromkeys([*rows, *map(str, table.columns)]))
+    counts = table.reindex(index=rows, columns=columns, fill_value=0)
     return draw_confusion(counts, ax=ax)
 
 
@@ -153,20 +162,6 @@ def roc(
         given = classes[proba.argmax(axis=1)]
         judged = performance(true_classes[known], given, proba, classes.tolist())
     return draw_curves(judged.curves, kind, ax=ax)
-
-
-def _counts(data: Any, truth: str | None, key: str) -> pd.DataFrame:
-    """Samples by true class and label, the model's classes first."""
-    table = pd.crosstab(
-        pd.Series(_truth(data, truth), dtype=object),
-        pd.Series(column(data, key), dtype=object),
-    )
-    if table.empty:
-        raise ValueError(f"no sample has both a {truth} and a {key}")
-    classes = [str(name) for name in record_of(data, key).get("classes", ())]
-    rows = list(dict.fromkeys([*classes, *map(str, table.index)]))
-    columns = list(dict.fromkeys([*rows, *map(str, table.columns)]))
-    return table.reindex(index=rows, columns=columns, fill_value=0)
 
 
 def _truth(data: Any, truth: str | None) -> NDArray:

@@ -318,3 +318,14 @@ def needed_values(X: Any, rows: slice, columns: NDArray) -> Any:
         block = block[:, columns]
     check_finite(block.data if hasattr(block, "tocsr") else block)
     return block
+
+
+def row_correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """The correlation of each row of a with the same row of b; 0 where one is
+    constant.
+    """
+    a = a - a.mean(axis=1, keepdims=True)
+    b = b - b.mean(axis=1, keepdims=True)
+    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    product = (a * b).sum(axis=1)
+    return np.divide(product, size, out=np.zeros(len(a)), where=size > 0)
