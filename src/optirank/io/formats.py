@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from optirank.io.data import DataError, make_profiles, readable
+from optirank.io.data import DataError, make_profiles
 from optirank.io.objects import TABLES_OF, choose_matrix, choose_table
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _open_anndata(path: Path, options: ReadOptions) -> Iterator[AnnData]:
             )
         obs = _frame(group["obs"], path)
         element, part, known = choose_matrix(
-            StoredAnnData(group, path),
+            _stored_anndata(group, path),
             path,
             layer=options.layer,
             use_raw=options.use_raw,
@@ -227,16 +228,6 @@ H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_anndata, _TAKES)
 ZARR = Format("zarr", (".zarr",), _open_anndata, _TAKES, _is_zarr)
 
 
-def stored_source(path: Path) -> dict[str, str]:
-    """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
-    from anndata.io import read_elem
-
-    with readable(path), open_hdf5(path) as file:
-        element: Any = file.get("uns/source")
-        entries: Any = read_elem(element) if hasattr(element, "keys") else {}
-    return {str(key): str(value) for key, value in entries.items()}
-
-
 def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
     """The group with an AnnData: the root, or a table of MuData or SpatialData."""
     for key, what in TABLES_OF.items():
@@ -249,21 +240,22 @@ def _anndata_group(root: Any, path: Path, options: ReadOptions) -> Any:
     return root
 
 
-class StoredAnnData:
+def _stored_anndata(group: Any, path: Path) -> Any:
     """The parts of an AnnData in a file, or of its raw, that `choose_matrix` asks for:
     the table of genes is read, matrices are not.
     """
-
-    def __init__(self, group: Any, path: Path) -> None:
-        X = group.get("X")
-        is_null = X is not None and X.attrs.get("encoding-type") == "null"
-        self.X: Any = None if is_null else X
-        self.layers: Any = group.get("layers", {})
-        self.var = _frame(group["var"], path)
-        self.var_names = self.var.index.str.strip()
-        raw = group.get("raw")
-        has_raw = hasattr(raw, "keys") and "X" in raw and "var" in raw
-        self.raw: Any = StoredAnnData(raw, path) if has_raw else None
+    X = group.get("X")
+    is_null = X is not None and X.attrs.get("encoding-type") == "null"
+    raw = group.get("raw")
+    has_raw = hasattr(raw, "keys") and "X" in raw and "var" in raw
+    var = _frame(group["var"], path)
+    return SimpleNamespace(
+        X=None if is_null else X,
+        layers=group.get("layers", {}),
+        var=var,
+        var_names=var.index.str.strip(),
+        raw=_stored_anndata(raw, path) if has_raw else None,
+    )
 
 
 def _frame(element: Any, path: Path) -> pd.DataFrame:

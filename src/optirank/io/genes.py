@@ -41,7 +41,7 @@ _CONTROL = re.compile(
     r"Intergenic_Region_"
 )
 # ESR1|2099 of TCGA's RSEM files; ?|100130426 has no symbol
-_WITH_NUMBER = re.compile(r"([^|\s]+)\|(\d+)")
+_WITH_NUMBER = re.compile(r"\?\|(?P<gene>\d+)|(?P<symbol>[^|\s]+)\|\d+")
 _GENOMES = "hg18|hg19|hg38|GRCh37|GRCh38|mm9|mm10|mm39|GRCm38|GRCm39"
 # ESR1_hg38, or hg38_ESR1 as Cell Ranger writes it; several _ where it has more genomes
 _WITH_GENOME = re.compile(
@@ -127,19 +127,16 @@ def plain_gene_names(names: np.ndarray) -> tuple[np.ndarray, list[str]]:
     of two genomes, as in mixtures of species, stay as they are.
     """
     without = "their Entrez numbers"
-    found = [_WITH_NUMBER.fullmatch(str(name)) for name in names]
-    if found and all(found):
-        pairs = [match.groups() for match in found if match]
-        plain = [entrez if symbol == "?" else symbol for symbol, entrez in pairs]
-    else:
-        found = [_WITH_GENOME.fullmatch(str(name)) for name in names]
+    found = [_WITH_NUMBER.fullmatch(name) for name in names]
+    if not found or not all(found):
+        found = [_WITH_GENOME.fullmatch(name) for name in names]
         genomes = {
             (match["first"] or match["last"]).casefold() for match in found if match
         }
         if not all(found) or len(genomes) != 1:
             return names, []
-        plain = [match["gene"] or match["symbol"] for match in found if match]
         without = f"the genome ({genomes.pop()})"
+    plain = [match["gene"] or match["symbol"] for match in found if match]
     note = f"gene names are read without {without}: {some(names, 2)}"
     return np.array(plain, dtype=object), [note]
 

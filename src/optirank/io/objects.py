@@ -229,15 +229,19 @@ def labelled_profiles(
     """
     reading = (layer, gene_column, use_raw, table)
     several = isinstance(data, Sequence) and not isinstance(data, str)
+    sets = [*data] if several else [data]
+    columns = label if isinstance(label, str) else None
+    if isinstance(label, list | tuple) and label:
+        obs = [part if is_frame(part) else anndata_of(part, table).obs for part in sets]
+        names = {name for frame in obs for name in getattr(frame, "columns", ())}
+        columns = tuple(label) if names.issuperset(label) else None
     if several:
-        columns = _label_columns(label, [*data])
         if columns is None:
             raise TypeError(
                 "label: of several data sets, name the column with their labels"
             )
-        parts = join([profiles_of(part, *reading) for part in data])
+        parts = join([profiles_of(part, *reading) for part in sets])
         return parts, columns, batch or FILE_COLUMN
-    columns = _label_columns(label, [data], table)
     named = [columns] if isinstance(columns, str) else [*(columns or ())]
     named += [] if batch is None else [batch]
     profiles = profiles_of(data, *reading, annotations=named)
@@ -245,7 +249,8 @@ def labelled_profiles(
         return [profiles], columns, batch
     values = np.asarray(label, dtype=object)
     names = profiles.obs_names
-    index = label.index.map(str) if is_frame(label) else ()
+    given: Any = label
+    index = [str(name) for name in given.index] if is_frame(given) else []
     if set(index) >= set(names):
         by_name = dict(zip(index, values, strict=True))
         values = np.array([by_name[name] for name in names], dtype=object)
@@ -255,19 +260,6 @@ def labelled_profiles(
         )
     obs = annotations_of(profiles).assign(**{_LABELS: values})
     return [changed(profiles, obs=obs)], _LABELS, batch
-
-
-def _label_columns(
-    label: Any, data: Sequence[Any], table: str | None = None
-) -> str | tuple[str, ...] | None:
-    """The columns that are named, from coarse to fine; None where these are labels."""
-    if isinstance(label, str):
-        return label
-    if not isinstance(label, list | tuple):
-        return None
-    frames = (part if is_frame(part) else anndata_of(part, table).obs for part in data)
-    names = {name for frame in frames for name in getattr(frame, "columns", ())}
-    return tuple(label) if label and names.issuperset(label) else None
 
 
 def _in_memory(frame: Any) -> pd.DataFrame:

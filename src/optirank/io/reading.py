@@ -86,9 +86,8 @@ def guess_format(path: Path) -> str:
         )
     if any(ending.lower() in TABLE.suffixes for ending in path.suffixes[-2:]):
         return TABLE.name  # .csv.gz
-    remedy = _CONVERTED.get(path.suffix.lower())
-    if remedy is not None:
-        remedy = remedy.format(
+    if path.suffix.lower() in _CONVERTED:
+        remedy = _CONVERTED[path.suffix.lower()].format(
             name=str(path), new=f"{path.stem}.h5ad", csv=f"{path.stem}.csv"
         )
         raise DataError(

@@ -95,7 +95,6 @@ class Layout:
     left_out: tuple[str, ...] = ()  # columns that are not read, whatever their names
     no_genes: str | None = None  # how names begin that are no genes
     separator: str = "\t"
-    platform: str = ""
     obs: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -109,9 +108,13 @@ def find_layout(path: Path, lines: Iterator[str]) -> Layout:
     fields = first.rstrip("\r\n").split("\t")
     sample = sample_of(path)
     if len(fields) == 4 and fields[0] == "N_unmapped":
-        names = ["gene", sample, "forward", "reverse"]
-        left_out = ("forward", "reverse")
-        return Layout("STAR", names, 0, 0, False, left_out, no_genes="N_")
+        return Layout(
+            "STAR",
+            ["gene", sample, "forward", "reverse"],
+            has_header=False,
+            left_out=("forward", "reverse"),
+            no_genes="N_",
+        )
     is_gene = _ENSEMBL_GENE.fullmatch(fields[0]) is not None
     if len(fields) == 2 and fields[1].isdecimal():
         if is_gene or any(line.startswith("__no_feature") for line in lines):
@@ -161,7 +164,6 @@ def _gct(path: Path, version: str, lines: Iterator[str]) -> Layout:
 def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
     about: list[list[str]] = []
     supplements = []
-    platform = ""
     before = 0
     for line in lines:
         before += 1
@@ -172,8 +174,6 @@ def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
             about.append([name.removeprefix("!Sample_"), *values])
         if name.endswith("_supplementary_file"):
             supplements += [text for text in values if text and text != "NONE"]
-        if name == "!Series_platform_id":
-            platform = values[0] if values else ""
     else:
         raise DataError(
             f"{path} is a GEO series matrix without {TABLE_BEGIN}: it may be cut off, "
@@ -191,7 +191,6 @@ def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
         header,
         before,
         no_genes=TABLE_END,
-        platform=platform,
         obs=_characteristics(about, len(header) - 1),
     )
 

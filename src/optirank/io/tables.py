@@ -144,11 +144,9 @@ def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> lis
     """The columns that hold no expression, as the user says; those that are not there,
     or there twice, are refused.
     """
-    described = [*options.annotations]
-    if options.label and options.samples is None and not in_rows:
-        described.append(options.label)
-    if options.gene_column:
-        described.append(options.gene_column)
+    label = None if in_rows or options.samples is not None else options.label
+    named = [name for name in (label, options.gene_column) if name]
+    described = [*options.annotations, *named]
     columns = table.header[1:]
     absent = [name for name in described if name not in columns]
     if absent:
@@ -185,10 +183,11 @@ def _plain(name: str) -> str:
 def _empty_columns(table: Table) -> list[int]:
     """Columns without name and values, which a separator at the end of lines makes."""
     unnamed = [k for k, name in enumerate(table.header) if k and not name.strip()]
-    if not unnamed:
-        return []
-    frame = table.read([0, *unnamed])
-    return [k for k in unnamed if frame[k].isin(["", None, np.nan]).to_numpy().all()]
+    return [
+        k
+        for k in unnamed
+        if table.read([0, k])[k].isin(["", None, np.nan]).to_numpy().all()
+    ]
 
 
 def _names_of_lines(
@@ -262,10 +261,8 @@ class TableMatrix:
         columns = every if columns is None else columns
         if self._values is None and (self._in_rows or 2 * len(columns) > len(every)):
             self._values = self._parsed(every)
-        if self._values is None:
-            values = self._parsed(columns)
-        else:
-            values = self._values[:, columns]
+        whole = self._values
+        values = self._parsed(columns) if whole is None else whole[:, columns]
         genes = self.genes[columns]
         path = self._table.path
         refuse_missing(values, genes, self.samples, path, self._code)
@@ -415,15 +412,12 @@ def _warn_of_names(genes: np.ndarray, known: Iterable[str], table: Table) -> Non
     n_probes = sum(_PROBE.fullmatch(name) is not None for name in genes)
     is_array = 2 * n_probes > len(genes) >= _MANY
     if is_array and set(known).isdisjoint(genes):
-        page = "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc="
-        platform = table.layout.platform
         _warn_once(
             "%s: %s are probes of an array and no genes: they match only data of the "
             "same array; for genes, give a table of two columns, probe and symbol, "
-            "made from the platform's table%s (homologs=)",
+            "made from the table of the array's platform, such as GEO has (homologs=)",
             table.path,
             some(genes[:3]),
-            f" ({page}{platform})" if platform else "",
         )
 
 

@@ -37,19 +37,17 @@ def _open_folder(folder: Path, options: ReadOptions) -> Iterator[AnnData]:
     """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or
     gzipped.
     """
-    matrix_file = _find_part(folder, "matrix.mtx")
-    features_file = _find_part(folder, "features.tsv", "genes.tsv")
-    barcodes_file = _find_part(folder, "barcodes.tsv")
-    if matrix_file is None or features_file is None or barcodes_file is None:
-        parts = {
-            "matrix.mtx": matrix_file,
-            "features.tsv": features_file,
-            "barcodes.tsv": barcodes_file,
-        }
-        missing = [name for name, path in parts.items() if path is None]
+    parts = {
+        "matrix.mtx": _find_part(folder, "matrix.mtx"),
+        "features.tsv": _find_part(folder, "features.tsv", "genes.tsv"),
+        "barcodes.tsv": _find_part(folder, "barcodes.tsv"),
+    }
+    missing = [name for name, path in parts.items() if path is None]
+    if missing:
         raise DataError(
             f"{folder} is not a 10x folder: it has no {some(missing)} (plain or .gz)"
         )
+    matrix_file, features_file, barcodes_file = filter(None, parts.values())
     features = _fields(features_file)
     barcodes = [fields[0] for fields in _fields(barcodes_file)]
     with readable(matrix_file):

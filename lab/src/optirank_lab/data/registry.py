@@ -15,16 +15,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 from anndata import AnnData
+from anndata.io import read_elem
 from scipy.sparse import csr_matrix
 
 from optirank._util.matrices import value_scale
 from optirank._util.names import some
-from optirank.io.data import DataError, MissingExtraError, duplicates
-from optirank.io.formats import stored_source
+from optirank.io.data import DataError, MissingExtraError, duplicates, readable
+from optirank.io.formats import open_hdf5
 from optirank.io.passes import blocks
 from optirank.io.reading import open_expression, read_expression
 from optirank_lab.data.profiles import labels_of
@@ -250,7 +252,7 @@ def describe(
             if "platform" in opened.obs:
                 local.platform = some(opened.obs["platform"].unique(), 2)
             if path.suffix == ".h5ad":
-                local.source = stored_source(path)
+                local.source = _stored_source(path)
             _check_names(opened, local)
             _check_labels(opened, local, label)
             if values:
@@ -260,6 +262,14 @@ def describe(
             raise
         local.errors.append(str(error))
     return local
+
+
+def _stored_source(path: Path) -> dict[str, str]:
+    """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
+    with readable(path), open_hdf5(path) as file:
+        element: Any = file.get("uns/source")
+        entries: Any = read_elem(element) if hasattr(element, "keys") else {}
+    return {str(key): str(value) for key, value in entries.items()}
 
 
 def find_path(name: str, data: str | Path | None = None) -> Path:
