@@ -22,7 +22,7 @@ PathLike = str | os.PathLike[str]
 _ROOM = 1 << 16  # bytes on the disk, for a small model or table
 _LONGEST_NAME = 255  # bytes of a file name on all common file systems
 # Outputs that are claimed, and where the content of each lies until all are moved
-_claims: ContextVar[dict[Path, Path]] = ContextVar("claims", default={})  # noqa: B039
+_claims: ContextVar[dict[Path, Path]] = ContextVar("claims")
 
 
 def check_outputs(
@@ -205,7 +205,7 @@ def replacing(path: PathLike) -> Iterator[Path]:
     try:
         yield temporary
         _to_disk(temporary)
-        os.replace(temporary, _claims.get().get(target, target))
+        os.replace(temporary, _claims.get({}).get(target, target))
     except OSError as error:
         unnamed = error.filename in (None, str(temporary), temporary)
         if error.errno is not None and unnamed:

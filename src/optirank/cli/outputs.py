@@ -24,8 +24,8 @@ from optirank.cli.options import items_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.workflow import Result
     from optirank.workflow.labels import Labels
+    from optirank.workflow.options import Result
     from optirank.workflow.performance import Performance
 
 STDOUT = Path("-")
@@ -203,13 +203,10 @@ def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
         return
     rows = []
     for point in curve.sort_values("n_genes").to_dict("records"):
-        accuracy = ""
-        if math.isfinite(point["balanced_accuracy"]):
-            accuracy = in_percent(point["balanced_accuracy"])
-            if math.isfinite(point["standard_error"]):
-                accuracy += f" ± {in_percent(point['standard_error'])}"
-            accuracy += " %"
-        rows.append((point["n_genes"], accuracy, "chosen" if point["chosen"] else ""))
+        accuracy, error = point["balanced_accuracy"], point["standard_error"]
+        spread = f" ± {in_percent(error)}" if math.isfinite(error) else ""
+        text = f"{in_percent(accuracy)}{spread} %" if math.isfinite(accuracy) else ""
+        rows.append((point["n_genes"], text, "chosen" if point["chosen"] else ""))
     show_table("Panels on held-out samples", ("genes", "balanced accuracy", ""), rows)
     if auto:
         echo(

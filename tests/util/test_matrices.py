@@ -1,4 +1,4 @@
-"""One way to tell counts from linear values from logarithms."""
+"""What kind of values a matrix holds, and products of small ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from optirank._util.matrices import GeneMoments, value_scale
+from optirank._util.matrices import GeneMoments, product, value_scale
 
 RNG = np.random.default_rng(0)
 CASES = {
@@ -54,3 +54,15 @@ def test_standardised_values_are_recognised_in_blocks_of_many_samples():
             moments.add(values[start : start + 300])
             whole.merge(moments)
         assert whole.result() is expected
+
+
+def test_a_product_of_finite_numbers_never_warns_and_hides_no_overflow():
+    class Flagged(np.ndarray):  # raises the flag as BLAS can
+        def __matmul__(self, other):
+            np.array([np.inf]) - np.array([np.inf])
+            return np.asarray(self) @ np.asarray(other)
+
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
+    np.testing.assert_array_equal(product(a.view(Flagged), b), a @ b)
+    with pytest.warns(RuntimeWarning, match="overflow"):
+        product(np.full((1, 2), 1e308), np.full(2, 1e308))

@@ -1,4 +1,4 @@
-"""Lists of names, numbers of workers, progress."""
+"""Numbers of workers, progress, and schedulers that do not answer."""
 
 from __future__ import annotations
 
@@ -6,33 +6,11 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from optirank._util import work
-from optirank._util.matrices import product
-from optirank._util.names import counted, printable, some
 from optirank._util.work import hide_progress, progress_bar, worker_count
 from optirank.io.cluster import connect
-
-
-@given(st.lists(st.integers()), st.integers(1, 12))
-def test_a_list_shows_its_first_names_and_counts_the_others(names, limit):
-    text = some(iter(names), limit)
-    shown, _, more = text.partition(" and ")
-    assert shown == (", ".join(map(str, names[:limit])) or "none")
-    assert more == (f"{len(names) - limit} more" if len(names) > limit else "")
-
-
-def test_printable_escapes_what_moves_the_cursor_and_leaves_other_scripts():
-    assert printable("T\x1b[31m cell\x9b2J\u202e") == "T\\x1b[31m cell\\x9b2J\\u202e"
-    assert printable("Zelle ä 細胞 α\n") == "Zelle ä 細胞 α\n"
-    assert printable("x" * 50, 10) == "xxxxxxxxxx... (50 characters)"
-    assert (
-        some(["a\x1b", "b" * 200], 8) == "a\\x1b, " + "b" * 100 + "... (200 characters)"
-    )
 
 
 def test_worker_counts_follow_the_usual_convention():
@@ -110,21 +88,3 @@ def test_an_address_without_a_scheduler_is_refused(monkeypatch):
     monkeypatch.setattr(distributed, "Client", refuse)
     with pytest.raises(ValueError, match="no dask scheduler answers at"):
         connect("tcp://127.0.0.1:1").__enter__()
-
-
-def test_words_agree_with_their_number():
-    assert counted(1, "sample is", "samples are") == "1 sample is"
-    assert counted(0, "sample is", "samples are") == "0 samples are"
-    assert counted(2, "sample is", "samples are") == "2 samples are"
-
-
-def test_a_product_of_finite_numbers_never_warns_and_hides_no_overflow():
-    class Flagged(np.ndarray):  # raises the flag as BLAS can
-        def __matmul__(self, other):
-            np.array([np.inf]) - np.array([np.inf])
-            return np.asarray(self) @ np.asarray(other)
-
-    a, b = np.arange(6.0).reshape(2, 3), np.arange(3.0)
-    np.testing.assert_array_equal(product(a.view(Flagged), b), a @ b)
-    with pytest.warns(RuntimeWarning, match="overflow"):
-        product(np.full((1, 2), 1e308), np.full(2, 1e308))
