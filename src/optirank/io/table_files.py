@@ -97,6 +97,7 @@ class Layout:
     left_out: tuple[str, ...] = ()  # columns that are not read, whatever their names
     no_genes: str | None = None  # how names begin that are no genes
     separator: str = "\t"
+    platform: str = ""  # of an array, as GEO calls it
     obs: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -166,6 +167,7 @@ def _gct(path: Path, version: str, lines: Iterator[str]) -> Layout:
 def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
     about: list[list[str]] = []
     supplements = []
+    platform = ""
     before = 0
     for line in lines:
         before += 1
@@ -176,6 +178,8 @@ def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
             about.append([name.removeprefix("!Sample_"), *values])
         if name.endswith("_supplementary_file"):
             supplements += [text for text in values if text and text != "NONE"]
+        if name == "!Series_platform_id":
+            platform = "".join(values[:1])
     else:
         raise DataError(
             f"{path} is a GEO series matrix without {TABLE_BEGIN}: it may be cut off, "
@@ -193,6 +197,7 @@ def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
         header,
         before,
         no_genes=TABLE_END,
+        platform=platform,
         obs=_characteristics(about, len(header) - 1),
     )
 
