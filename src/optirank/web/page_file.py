@@ -22,8 +22,8 @@ import numpy as np
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
 from optirank._util.matrices import STANDARDISED
-from optirank.io.homologs import ensembl_symbols, homolog_table
-from optirank.io.tables import SUFFIXES
+from optirank.io.homologs import HOMOLOG_TABLE, ensembl_symbols
+from optirank.io.table_files import SUFFIXES
 from optirank.model import Model
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import as_model, model_digest
@@ -277,7 +277,7 @@ def gene_tables(models: Sequence[Model]) -> dict[str, Any]:
     for model in models:
         if model.further is not None:
             known.update(map(str.casefold, model.further.genes.tolist()))
-    lines = homolog_table().read_text("utf-8").splitlines()
+    lines = HOMOLOG_TABLE.read_text("utf-8").splitlines()
     pairs = [line.split("\t") for line in lines]
     pairs = [pair for pair in pairs if known.intersection(map(str.casefold, pair))]
     wanted = known.union(*(map(str.casefold, pair) for pair in pairs))
