@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank.panel.samples import ClassSums, class_sums
+from optirank.panel.samples import PLACE_STEPS, ClassSums, class_sums
 from optirank_lab.baselines.transformers import label_correlations
 
 
@@ -92,4 +92,39 @@ def test_a_block_without_samples_to_sum_changes_no_sums():
     nothing = class_sums(places[:0], np.zeros(0, np.intp), 2)
     for both in (whole.plus(nothing), nothing.plus(whole)):
         np.testing.assert_array_equal(both.sums, whole.sums)
-        np.testing.assert_array_equal(both.squares, whole.squares)
+        np.testing.assert_array_equal(both.leading, whole.leading)
+        np.testing.assert_array_equal(both.trailing, whole.trailing)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, sparse.csc_array])
+def test_sums_are_those_of_plain_numpy_and_squares_lose_no_digit(form):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, PLACE_STEPS, (50, 7), endpoint=True) / PLACE_STEPS
+    X[rng.random(X.shape) < 0.5] = 0.0
+    codes, parts = rng.integers(0, 3, 50), rng.integers(0, 2, 50)
+    parts[0] = 1
+    sums = class_sums(form(X.astype(np.float32)), codes, 3, parts)
+    for part in range(2):
+        for code in range(3):
+            own = (parts == part) & (codes == code)
+            assert sums.sizes[part, code] == own.sum()
+            np.testing.assert_array_equal(sums.sums[part, code], X[own].sum(axis=0))
+        whole = (X[parts == part] * PLACE_STEPS).astype(int).astype(object)
+        exact = (whole**2).sum(axis=0)
+        found = [
+            int(first * PLACE_STEPS) * PLACE_STEPS + int(last * PLACE_STEPS**2)
+            for first, last in zip(sums.leading[part], sums.trailing[part], strict=True)
+        ]
+        assert found == exact.tolist()
+
+
+def test_samples_move_from_one_part_into_others():
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 9, (30, 5)) / 8
+    codes, parts = np.arange(30) % 3, np.arange(30) % 4
+    moved = np.arange(20)  # of these, those of part 0 stay
+    whole = class_sums(places, codes, 3).parted(places[moved], codes[moved], parts[:20])
+    parts[20:] = 0
+    expected = class_sums(places, codes, 3, parts)
+    for name, total in vars(whole).items():
+        np.testing.assert_array_equal(total, vars(expected)[name])

@@ -24,8 +24,8 @@ from optirank.cli.options import items_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.workflow import Result
     from optirank.workflow.labels import Labels
+    from optirank.workflow.options import Result
     from optirank.workflow.performance import Performance
 
 STDOUT = Path("-")

@@ -22,8 +22,7 @@ from optirank.cli.outputs import (
     show_warnings,
     write_page,
 )
-from optirank.workflow import METHODS
-from optirank.workflow.options import TrainingOptions
+from optirank.workflow.options import METHODS, TrainingOptions
 
 _TERMS = "Write the labels with their terms (.csv; - for stdout), to correct."
 _ONTOLOGY = "A table that this command wrote, with your corrections."

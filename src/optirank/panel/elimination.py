@@ -348,10 +348,8 @@ class RankedSamples:
                 coef = self.fit(rows, left, _TOL_ELIMINATION, start)
                 weight = np.abs(coef).max(axis=0)
                 n_kept = max(size, len(left) // 2)
-                of_labels = self.of_labels(coef)
-                if 0 < len(of_labels) * self.per_class <= n_kept - len(always):
-                    leading = np.argsort(-of_labels, axis=1, kind="stable")
-                    weight[leading[:, : self.per_class]] = np.inf
+                if self.per_class:
+                    weight[self.leading(coef, n_kept - len(always))] = np.inf
                 weight[np.isin(left, always)] = np.inf
                 kept = np.sort(np.argsort(-weight, kind="stable")[:n_kept])
                 left = left[kept]
@@ -360,15 +358,17 @@ class RankedSamples:
                 nested[size] = left
         return nested
 
-    def of_labels(self, coef: NDArray) -> NDArray:
-        """Weights (labels, genes) of the labels that keep genes of their own.
+    def leading(self, coef: NDArray, room: int) -> NDArray:
+        """Positions of the genes of largest weight for each label, where there is room
+        for them.
 
-        Where these samples lack a class, they are those of the classes that there are.
+        Where these samples lack a class, labels are the classes that there are.
         """
-        of_classes = np.concatenate([-coef, coef]) if len(coef) == 1 else coef
-        if self.contrasts is None or len(of_classes) != self.n_classes:
-            return of_classes
-        return self.contrasts @ of_classes
+        of_labels = np.concatenate([-coef, coef]) if len(coef) == 1 else coef
+        if self.contrasts is not None and len(of_labels) == self.n_classes:
+            of_labels = self.contrasts @ of_labels
+        n_each = self.per_class if len(of_labels) * self.per_class <= room else 0
+        return np.argsort(-of_labels, axis=1, kind="stable")[:, :n_each]
 
     def hold_out(
         self,

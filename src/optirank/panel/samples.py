@@ -57,11 +57,6 @@ class ClassSums:
         self.leading = np.zeros((n_parts, n_genes))
         self.trailing = np.zeros((n_parts, n_genes))
 
-    @property
-    def squares(self) -> NDArray:
-        """Sums of squares (parts, d)."""
-        return self.leading + self.trailing
-
     def plus(self, other: ClassSums) -> ClassSums:
         """The sums of the samples of both."""
         both = copy.deepcopy(self)
@@ -112,7 +107,7 @@ class ClassSums:
         sums = self.sums[which].sum(axis=0)[present]
         n = sizes.sum()
         total = sums.sum(axis=0)
-        squares = self.squares[which].sum(axis=0)
+        squares = (self.leading + self.trailing)[which].sum(axis=0)
         spread = squares - total**2 / n
         varies = spread > 1e-9 * squares  # a variance below is a rounding error
         of_labels = sizes * (n - sizes) / n
@@ -150,7 +145,8 @@ class ClassSums:
         all of them are in the order of their columns.
         """
         sums = self.sums.sum(axis=0)
-        order = np.lexsort([self.squares.sum(axis=0), *sums])
+        squares = (self.leading + self.trailing).sum(axis=0)
+        order = np.lexsort([squares, *sums])
         return np.argsort(order)
 
 
@@ -187,15 +183,15 @@ def fold_matrix(
 ) -> None:
     """Feed accumulators with the samples of a matrix in memory, see `Pass`."""
     X = X if rows is None else X[rows]
-    empty = [copy.copy(accumulator) for accumulator in accumulators]
+    gathered = [copy.copy(accumulator) for accumulator in accumulators]
     start = 0
     for block in matrix_blocks(X, columns):
         stop = start + block.shape[0]
-        for accumulator, before in zip(accumulators, empty, strict=True):
-            of_block = copy.copy(before)
-            of_block.add(block, slice(start, stop))
-            accumulator.merge(of_block)
+        for own in gathered:
+            own.add(block, slice(start, stop))
         start = stop
+    for accumulator, own in zip(accumulators, gathered, strict=True):
+        accumulator.merge(own)
 
 
 class DrawnSamples:

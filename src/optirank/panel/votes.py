@@ -101,12 +101,11 @@ def doubled_ranks_among(
     small = 2 * len(columns) <= np.iinfo(np.uint16).max
     out = np.empty((len(rows), len(columns)), np.uint16 if small else np.uint32)
     parts = [slice(at, at + BLOCK_ROWS) for at in range(0, len(rows), BLOCK_ROWS)]
-
-    def rank(part: slice) -> None:
-        doubled_ranks(groups, rows[part], columns, out[part])
-
     with threads(min(n_threads, len(parts))) as map_parts:
-        list(map_parts(rank, parts))
+        ranked = map_parts(
+            lambda part: doubled_ranks(groups, rows[part], columns, out[part]), parts
+        )
+        list(ranked)  # waits for all
     return out
 
 

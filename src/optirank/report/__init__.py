@@ -26,7 +26,7 @@ from optirank.workflow.train import TrainingResult
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from optirank.workflow import Result
+    from optirank.workflow.options import Result
 
 # Of each result: the name of the template, and what it shows
 _VIEWS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {

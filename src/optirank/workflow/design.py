@@ -26,7 +26,6 @@ from optirank.panel.drills import HeldOutSamples
 from optirank.panel.elimination import Panel
 from optirank.panel.gene_roles import best_more
 from optirank.panel.samples import class_sums
-from optirank.workflow import Result
 from optirank.workflow.design_tables import (
     class_table,
     condition_table,
@@ -42,7 +41,7 @@ from optirank.workflow.gene_lists import (
     find_listed,
     shared_genes,
 )
-from optirank.workflow.options import DesignOptions, TrainingOptions
+from optirank.workflow.options import DesignOptions, Result, TrainingOptions
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import say_all, train_prepared
 

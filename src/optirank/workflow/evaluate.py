@@ -9,29 +9,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from optirank._util.matrices import PerSample
 from optirank._util.metrics import wilson
 from optirank._util.names import look_alike, percent, some
 from optirank.io.data import (
     DataError,
     annotations_of,
-    block_rows,
-    gene_names,
     source_of,
     text_column,
 )
-from optirank.io.passes import run_pass
 from optirank.model.tree import NO_LABEL, Tree
-from optirank.workflow import Result
 from optirank.workflow.labels import level_names
-from optirank.workflow.options import PredictOptions
+from optirank.workflow.options import PredictOptions, Result
 from optirank.workflow.performance import (
     Performance,
     check_prevalence,
     performance,
 )
 from optirank.workflow.predict import label_profiles
-from optirank.workflow.query import fingerprints
 from optirank.workflow.withholding import share_in_words, target_error
 
 if TYPE_CHECKING:
@@ -42,9 +36,6 @@ if TYPE_CHECKING:
     from optirank.io.cluster import Cluster
     from optirank.model import Model
     from optirank.workflow.labels import Labels
-
-
-_TOGETHER = 8  # blocks of a task, where there are tasks
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +113,9 @@ def evaluate_profiles(
     obs = annotations_of(adata)
     options = options or PredictOptions()
     truth = _mapped(text_column(obs, label, source), mapping, model, source)
-    labels = label_profiles(adata, model, options, progress, cluster=cluster)
+    labels = label_profiles(
+        adata, model, options, progress, cluster=cluster, look_for_training=True
+    )
     names = np.array(labels.model.labels, dtype=object)
     has_label = np.array([isinstance(name, str) for name in truth])
     known = np.isin(truth, names) & has_label
@@ -153,7 +146,6 @@ def evaluate_profiles(
             f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
     _compare_with_asked(labels, options, judged, levels)
-    _compare_with_training(adata, labels, cluster)
     samples = pd.DataFrame(
         {
             "sample": labels.names[known],
@@ -270,34 +262,6 @@ def _joining(theirs: Sequence[str], ours: Sequence[str]) -> str:
     return (
         f"some names look alike, and if they mean the same, mapping={pairs} joins them"
     )
-
-
-def _compare_with_training(
-    adata: AnnData, labels: Labels, cluster: Cluster | None
-) -> None:
-    """Say where samples of the training are among those that judge the model.
-
-    Nothing is known where these lack genes of the panel.
-    """
-    wanted = set(labels.model.card.fingerprints)
-    names = gene_names(adata)
-    if not wanted or not set(names).issuperset(labels.model.genes):
-        return
-    of_samples = PerSample(adata.n_obs, fingerprints)
-    run_pass(
-        adata,
-        [of_samples],
-        labels.model.genes,
-        size=block_rows(len(names)),
-        together=_TOGETHER,
-        cluster=cluster,
-    )
-    n_same = len(wanted.intersection(of_samples.result().tolist()))
-    if n_same:
-        labels.warnings.append(
-            f"{n_same} of {len(wanted)} training samples that were looked for are "
-            "among these samples: this is no test on independent data"
-        )
 
 
 def _compare_with_asked(

@@ -20,7 +20,7 @@ import pandas as pd
 from optirank._util.names import counted, some
 from optirank.model.tree import NO_LABEL, Tree
 from optirank.ontology import ID_COLUMN, term_ids
-from optirank.workflow import Result
+from optirank.workflow.options import Result
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -1,5 +1,5 @@
 """What a user may ask of a training, a design and a prediction, each option in one
-place, with its default.
+place, with its default; and what every result has.
 
 The parameter of the same name in `optirank.tl` has the same default; the commands in
 `optirank.cli` spell the options, and pass those that are given.
@@ -9,15 +9,25 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
-
-from optirank.workflow import METHODS
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from optirank.io.homologs import Homologs
+    from optirank.model import Model
+
+METHODS = {
+    "panel": "optirank.workflow.methods:train_panel",
+    "optirank": "optirank.workflow.methods:train_settings",
+    "rank-lr": "optirank.workflow.methods:train_settings",
+}
+"""The methods of ``train``: a module and a function of it, of the prepared samples, the
+options and a callback for the progress, which returns a `train.Fitted`."""
 
 ONTOLOGY = "ontology"  # in place of a file, a tree of the Cell Ontology
 
@@ -192,3 +202,32 @@ class PredictOptions:
         return {
             name: value for name, value in values.items() if value not in (None, False)
         }
+
+
+class Result:
+    """What a verb gives: a model, what there is to say, tables, and a page.
+
+    Attributes
+    ----------
+    model : the model that was made or used; a result can be given wherever a model can.
+    notes : sentences for the reader.
+    warnings : sentences that need attention; they are not among the notes.
+    """
+
+    model: Model
+    notes: list[str]
+    warnings: list[str]
+    # Given by `optirank.tl`, since the room of pages is above this one
+    write_page: ClassVar[Callable[..., Path]]
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name."""
+        raise NotImplementedError
+
+    def report(self, path: str | os.PathLike[str], *, dated: bool = False) -> Path:
+        """Write the page of the result, one HTML file.
+
+        The same result gives the same bytes, unless ``dated`` adds the date.
+        """
+        return self.write_page(self, path, dated=dated)

@@ -87,13 +87,15 @@ def label_profiles(
     genes_in: str | None = None,
     cluster: Cluster | None = None,
     explained: int | None = None,
+    *,
+    look_for_training: bool = False,
 ) -> Labels:
     """Label the samples of an AnnData as readers leave it, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies
     the other way. ``cluster`` runs passes over the samples, see `optirank.io.passes`.
     ``explained`` is the position of a sample whose label is explained; that of a single
-    sample always is.
+    sample always is. ``look_for_training`` warns of samples of the training.
     """
     options = options or PredictOptions()
     groups = _clusters_asked(adata, model, options)
@@ -107,6 +109,7 @@ def label_profiles(
         adata,
         _bind(adata, model, options, genes_in),
         all_likeness=options.unknown_rate is not None,
+        look_for_training=look_for_training,
         progress=progress,
         cluster=cluster,
     )
@@ -173,6 +176,13 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         )
     record |= rule
     record["notes"] = np.array([*query.alarms, *notes], dtype=object)
+    warnings = list(query.alarms)
+    if query.n_of_training:
+        warnings.append(
+            f"{query.n_of_training} of {len(model.card.fingerprints)} training samples "
+            "that were looked for are among these samples: this is no test on "
+            "independent data"
+        )
     return Labels(
         model=model,
         source=source_of(query.adata),
@@ -184,7 +194,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         confidence=confidence,
         probabilities=probabilities,
         notes=notes,
-        warnings=list(query.alarms),
+        warnings=warnings,
         missing=predictor.match.missing,
         record=record,
         leaf_confidence=leaf_confidence,

@@ -78,6 +78,8 @@ class Query:
     genes_apart : of each sample, the genes of the panel outside its largest tie.
     likeness : of every so many-th sample.
     labels_looked_at : the labels, as positions, of the samples whose likeness is known.
+    n_of_training : samples of the training that are among these; looked for with
+        ``look_for_training``, and 0 where genes of the panel are missing.
     standardised : whether the values were standardised per gene.
     trust : what checks the labels as a whole.
     alarms : what says that the labels may be wrong as a whole.
@@ -91,6 +93,7 @@ class Query:
         predictor: Predictor,
         *,
         all_likeness: bool = False,
+        look_for_training: bool = False,
         progress: Progress | None = None,
         cluster: Cluster | None = None,
     ) -> None:
@@ -119,12 +122,13 @@ class Query:
                 ),
                 every,
             )
+        whole = predictor.size == model.n_genes and predictor.match.present.all()
+        if look_for_training and whole:
+            looks["fingerprints"] = PerSample(n_samples, fingerprints)
         columns, means = _further(adata, predictor)
-        read = predictor.columns
-        dense = np.arange(len(read))
+        read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
+        dense = np.searchsorted(read, predictor.columns)
         if len(columns):
-            read = np.union1d(read, columns)  # rising: CSR rows stay sorted
-            dense = np.searchsorted(read, predictor.columns)
             labelling = replace(predictor, columns=dense, n_columns=len(read))
             looks["ranks"] = RanksByLabel(
                 lambda block, _: best_class(labelling.scores(block)),
@@ -149,6 +153,10 @@ class Query:
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
         self.labels_looked_at: NDArray = best_class(self.scores[::every])
+        known_samples = set(model.card.fingerprints)
+        self.n_of_training = len(
+            known_samples.intersection(found.get("fingerprints", ()))
+        )
         self.values: ValueShares = found["values"]
         self.standardised: bool = found["moments"]
         none = np.zeros(n_classes), np.zeros((n_classes, 0))

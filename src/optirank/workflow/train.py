@@ -32,8 +32,7 @@ from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
-from optirank.workflow import METHODS, Result
-from optirank.workflow.options import TrainingOptions
+from optirank.workflow.options import METHODS, Result, TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.query import fingerprints
