@@ -14,10 +14,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 
 from optirank._util.files import path_problem, replacing
 from optirank._util.matrices import as_dense
@@ -42,9 +43,6 @@ from optirank.io.passes import columns_of, read_features
 from optirank.io.table_files import open_table
 from optirank.io.tables import PARQUET, TABLE, refuse_repeated
 from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
-
-if TYPE_CHECKING:
-    from anndata import AnnData
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -360,16 +358,13 @@ def write_h5ad(
 
     ``source`` goes to ``uns``.
     """
-    import anndata
-
-    obs = annotations_of(data).copy()
-    for column in obs.columns:
-        if obs[column].dtype == object:
-            obs[column] = obs[column].astype("category")
+    obs = annotations_of(data)
+    texts = obs.select_dtypes(object).columns
+    obs = obs.astype(dict.fromkeys(texts, "category"))
     uns = {"source": source} if source else None
     with warnings.catch_warnings(), replacing(path) as temporary:
         warnings.filterwarnings("ignore", message=".*names are not unique")
-        whole = anndata.AnnData(data.X, obs, features_of(data).iloc[:, :0], uns)
+        whole = AnnData(data.X, obs, features_of(data).iloc[:, :0], uns)
         whole.write_h5ad(temporary, compression="gzip")
     return Path(path)
 
