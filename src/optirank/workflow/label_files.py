@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.files import replacing, write_text
+from optirank._util.files import check_outputs, replacing, write_text
 from optirank.io.cluster import cluster_at, parts_folder, run_of
 from optirank.io.data import DataError, need
 from optirank.io.reading import check_path, guess_format, open_file
@@ -116,6 +116,7 @@ def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> No
             f"{out} would be a copy of one query, and there are {len(paths)}: write "
             "the labels as .csv, .parquet or .zarr"
         )
+    check_outputs({"the labels": out}, paths, force=True)
     for path in paths:
         check_path(path)
         format_of_query = reading.get("format") or guess_format(path)
