@@ -216,14 +216,13 @@ def test_the_final_model_knows_names_weights_and_candidates(binary):
     assert list(model.best_estimator_.feature_names_in_) == list(frame.columns)
 
 
-def test_a_class_smaller_than_the_number_of_folds_and_a_subset(three_classes):
+def test_a_class_smaller_than_the_number_of_folds_is_learned(three_classes):
     X, y = three_classes
     keep = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:2]])
     model = small(cv=4, n_references=(2, 0.5)).fit(X[keep], y[keep])
     assert len(model.folds_) == 4
     assert np.isfinite(model.decision_function(X)).all()
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-    assert model.subset([0, 1]).predict(X).max() == 1
 
 
 # Kinds of input

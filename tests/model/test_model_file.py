@@ -377,7 +377,7 @@ def changed(document: dict, where: str, value: object) -> dict:
         ("further", "A", "further is not a dictionary"),
         ("panels", {}, "panel"),
         ("panels", {"17": {}}, "panels: 17 lacks an entry"),
-        ("panels", {"x": {}}, "panels: x lacks an entry"),
+        ("panels", {"x": {}}, r"invalid literal for int.* 'x'"),
         ("panels", [], "panels is of type list"),
         ("panels/17/more", 1, "'more', which does not belong there"),
         ("panels/17/references/ties", "sideways", "ties='sideways'"),

@@ -24,7 +24,7 @@ from web_cases import (
 
 from example_model import telling_model, telling_pair
 from optirank.datasets import read_expression
-from optirank.io.homologs import ensembl_ids_of, ensembl_symbols, homolog_table
+from optirank.io.homologs import HOMOLOG_TABLE, ensembl_ids_of, ensembl_symbols
 from optirank.model import load
 from optirank.web.page_file import (
     WORDS,
@@ -165,7 +165,7 @@ def test_names_of_genes_are_found_as_predict_finds_them(folder):
     ids = ensembl_ids_of(frame.columns)
     versions = [f"{name}.{k % 9}" for k, name in enumerate(ids)]
     frame.set_axis(versions, axis=1).to_csv(folder / "ensembl.csv")
-    pairs = [line.split("\t") for line in homolog_table().read_text().splitlines()]
+    pairs = [line.split("\t") for line in HOMOLOG_TABLE.read_text().splitlines()]
     mouse = {human: name for name, human in pairs}
     frame.rename(columns=mouse).to_csv(folder / "mouse.csv")
     frame.rename(columns=str.lower).to_csv(folder / "lower.csv")
@@ -199,7 +199,7 @@ def test_names_of_genes_are_found_as_predict_finds_them(folder):
 
 def test_a_mouse_gene_named_like_another_human_one_is_not_taken_for_it(folder):
     model = load("blood-human")
-    pairs = [line.split("\t") for line in homolog_table().read_text().splitlines()]
+    pairs = [line.split("\t") for line in HOMOLOG_TABLE.read_text().splitlines()]
     mouse = {human: name for name, human in pairs}
     frame = cells(model, 70)
     others = [name for name in model.further.genes if name not in frame]

@@ -11,7 +11,7 @@ import pytest
 
 from expression_files import make
 from optirank.datasets import DataError
-from optirank.io.homologs import homolog_table
+from optirank.io.homologs import HOMOLOG_TABLE
 from optirank.io.reading import write_h5ad, write_table
 from optirank_lab import load_dataset
 from optirank_lab.data import registry as sets
@@ -149,7 +149,7 @@ def test_check_finds_what_is_wrong(tmp_path):
 
 
 def test_the_table_of_homologs_is_one_to_one():
-    table = pd.read_csv(homolog_table(), sep="\t", keep_default_na=False)
+    table = pd.read_csv(HOMOLOG_TABLE, sep="\t", keep_default_na=False)
     assert list(table) == ["mouse", "human"]
     assert len(table) > 15_000
     for column in table:

@@ -4,12 +4,10 @@ prediction.
 
 from __future__ import annotations
 
-import copy
 import logging
-import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,7 +34,6 @@ from optirank.estimators.input import (
 from optirank.ranks.scoring import (
     TIES,
     best_class,
-    class_positions,
     probabilities,
     score_rows,
 )
@@ -52,16 +49,6 @@ if TYPE_CHECKING:
 BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
-
-# Fitted attributes of the linear classifiers with one row per problem
-PER_PROBLEM = (
-    "coef_",
-    "intercept_",
-    "reference_",
-    "reference_weights_",
-    "objective_",
-    "n_iter_",
-)
 
 
 class RankClassifier(ClassifierMixin, BaseEstimator):
@@ -97,11 +84,6 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
         """Logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-    def _positions(self, classes: Iterable) -> NDArray:
-        """Where the classes asked for are among the model's, in their order there."""
-        check_is_fitted(self)
-        return class_positions(classes, self.classes_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -194,30 +176,6 @@ class RankLinearClassifier(RankClassifier, ABC):
         gamma = self.reference_weights_[:, needed]
         scores = score_rows(values, coef, gamma, self.intercept_, self.ties, columns)
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def subset(self, classes: Iterable) -> Self:
-        """The model restricted to two or more of its classes, which it then chooses
-        among.
-
-        Each class of a model of three or more has a problem of its own, against the
-        rest, so the others can be left out without training again. The scores of those
-        kept do not change; with two classes kept there are two scores per sample. This
-        model is left as it is.
-        """
-        kept = self._positions(classes)
-        if len(self.coef_) == 1:
-            raise ValueError(
-                "this model tells {!r} from {!r} by one score: it has no classes to "
-                "leave out; models of three or more have one score per class".format(
-                    *self.classes_.tolist()
-                )
-            )
-        small = copy.copy(self)
-        for name in ("classes_", *PER_PROBLEM):
-            setattr(small, name, getattr(self, name)[kept])
-        small.path_ = [self.path_[row] for row in kept]
-        small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
-        return small
 
     def _checked(
         self, X: Any, y: Any, sample_weight: ArrayLike | None
@@ -341,20 +299,15 @@ class RankLinearClassifier(RankClassifier, ABC):
             )
 
     def _progress(self, positive: object) -> Callable[[dict], None] | None:
-        """What logs the stages of a fit, where that is asked for."""
+        """What prints the stages of a fit, where that is asked for."""
         if not self.verbose:
             return None
-        if not logger.handlers and not logging.getLogger().handlers:
-            handler = logging.StreamHandler(sys.stderr)  # the user set up no logging
-            handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
-            logger.addHandler(handler)
-            logger.setLevel(logging.INFO)
 
-        def log(entry: dict) -> None:
+        def tell(entry: dict) -> None:
             told = (
                 f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
                 for name, value in entry.items()
             )
-            logger.info("%s: %s", positive, ", ".join(told))
+            print(f"[{type(self).__name__}] {positive}: {', '.join(told)}")
 
-        return log
+        return tell

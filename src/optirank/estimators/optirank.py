@@ -75,7 +75,7 @@ class OptirankClassifier(RankLinearClassifier):
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     verbose : int, default=0
-        Log each stage.
+        1 prints a line for each stage.
     solver_options : dict or None, default=None
         What only a study of the algorithm needs:
 

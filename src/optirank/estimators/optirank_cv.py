@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.work import progress_bar
-from optirank.estimators._base import (
-    PER_PROBLEM,
-    RankClassifier,
-    RankLinearClassifier,
-)
+from optirank.estimators._base import RankClassifier, RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.device.backend import is_device_array
@@ -281,15 +277,9 @@ class OptirankClassifierCV(RankLinearClassifier):
         with parallel_config(backend="threading", n_jobs=n_jobs):
             model._fit_orders(orders, codes, weights, size, model._solve, candidates)
         self.best_estimator_ = model
-        for name in (*PER_PROBLEM, "genes_"):
+        learned = ("coef_", "intercept_", "objective_", "n_iter_", "genes_")
+        for name in (*learned, "reference_", "reference_weights_"):
             setattr(self, name, getattr(model, name))
-
-    def subset(self, classes: Iterable) -> OptirankClassifier:
-        """The final model restricted to two or more of its classes; see
-        OptirankClassifier.
-        """
-        check_is_fitted(self)
-        return self.best_estimator_.subset(classes)
 
     def one_se_path(self) -> pd.DataFrame:
         """Score against number of genes: the best setting at each number, with the

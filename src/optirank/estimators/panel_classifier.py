@@ -37,6 +37,7 @@ from optirank.panel.elimination import (
 )
 from optirank.panel.samples import DrawnSamples, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
+from optirank.ranks.scoring import class_positions
 from optirank.ranks.transformer import reference_positions
 from optirank.tuning.selection import N_FOLDS
 
@@ -228,7 +229,8 @@ class PanelClassifier(RankClassifier):
 
     def subset(self, classes: Iterable) -> PanelClassifier:
         """A model of some of the classes, at least two, with the same panel."""
-        kept = self._positions(classes)
+        check_is_fitted(self)
+        kept = class_positions(classes, self.classes_)
         model = copy.copy(self)
         model.classes_ = self.classes_[kept]
         if len(self.classes_) > 2:

@@ -262,10 +262,9 @@ def text_column(obs: pd.DataFrame, column: str, source: str) -> pd.Series:
     import pandas as pd
 
     check_column(obs, column, source)
-    values = obs[column].astype(object)
     text = [
         np.nan if pd.isna(value) else unicodedata.normalize("NFC", str(value))
-        for value in values
+        for value in obs[column].astype(object)
     ]
     return pd.Series(text, index=obs.index, name=column, dtype=object)
 

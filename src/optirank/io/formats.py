@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import h5py
 import numpy as np
+import pandas as pd
+import zarr
+from anndata import AnnData
+from anndata.io import read_elem, sparse_dataset
 from scipy import sparse
 
 from optirank.io.data import DataError, make_profiles
 from optirank.io.objects import TABLES_OF, choose_matrix, choose_table
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    import pandas as pd
-    from anndata import AnnData
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class ReadOptions:
     ``reading`` in `optirank.cli.options` spells them for the command line.
     """
 
-    label: str | None = None
+    label: tuple[str, ...] = ()
     format: str | None = None
     layer: str | None = None
     use_raw: bool = False
@@ -61,7 +60,7 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]  # in lower case
-    open: Callable[[Path, ReadOptions], AbstractContextManager[AnnData]]
+    open: Callable[[Path, ReadOptions], contextlib.AbstractContextManager[AnnData]]
     takes: tuple[str, ...] = ()  # options that only some formats have
     is_folder: Callable[[Path], bool] = lambda folder: False  # of one that is a folder
 
@@ -69,8 +68,6 @@ class Format:
 @contextlib.contextmanager
 def open_hdf5(path: Path) -> Iterator[Any]:
     """Open an HDF5 file and give its root group."""
-    import h5py
-
     if not h5py.is_hdf5(path):
         raise DataError(
             f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch "
@@ -95,8 +92,6 @@ def open_sparse(group: Any, path: Path, shape: tuple[int, int]) -> Any:
     That of half precision is read, in single precision. A matrix whose parts do not fit
     together is refused.
     """
-    from anndata.io import sparse_dataset
-
     check_sizes(group, path)
     stored = sparse_dataset(group)
     data = group["data"]
@@ -189,8 +184,6 @@ def _refuse_lost_positions(indices: Any, indptr: Any) -> None:
 @contextlib.contextmanager
 def _open_anndata(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     """Samples and genes of an AnnData file, and a matrix that is left in it."""
-    import zarr
-
     root: Any = open_hdf5(path)
     if path.is_dir():
         root = contextlib.nullcontext(zarr.open_group(str(path), mode="r"))
@@ -260,8 +253,6 @@ def _stored_anndata(group: Any, path: Path) -> Any:
 
 def _frame(element: Any, path: Path) -> pd.DataFrame:
     """A table of samples or genes."""
-    from anndata.io import read_elem
-
     if not hasattr(element, "keys"):
         name = element.name.strip("/").split("/")[-1]
         raise DataError(

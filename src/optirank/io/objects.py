@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 
 from optirank._util.names import some
 from optirank.io.data import (
@@ -28,9 +29,6 @@ from optirank.io.data import (
 from optirank.io.genes import with_named_genes
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import is_dask, unique_genes
-
-if TYPE_CHECKING:
-    from anndata import AnnData
 
 FILE_COLUMN = "file"  # says which of several sources a sample is from
 _LABELS = "label"  # the column of labels that were given apart from the data

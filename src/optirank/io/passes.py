@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank._util.matrices import as_dense, value_scale
+from optirank._util.matrices import Accumulator, Progress, as_dense, value_scale
 from optirank._util.names import counted, some
 from optirank.io.data import (
     DataError,
@@ -37,10 +39,6 @@ from optirank.io.data import (
 )
 
 if TYPE_CHECKING:
-    from anndata import AnnData
-    from numpy.typing import NDArray
-
-    from optirank._util.matrices import Accumulator, Progress
     from optirank.io.cluster import Cluster
 
 logger = logging.getLogger("optirank.datasets")
@@ -78,14 +76,12 @@ class Piece(NamedTuple):
 
     def blocks(self, size: int) -> Iterator[Block]:
         """Read the samples, so many at a time."""
-        if not len(self.rows):
-            return
         source = source_of(self.adata)
         with readable(source):
             X, columns = _chosen_columns(matrix_of(self.adata), self.places, source)
         n_together = size
         if is_dask(X):  # whole chunks, so that each is computed once or twice
-            n_together *= -(-max(X.chunks[0]) // size)
+            n_together *= max(1, -(-max(X.chunks[0]) // size))
         for first in range(0, len(self.rows), n_together):
             with readable(source):
                 read = _take_rows(X, columns, self.rows[first : first + n_together])

@@ -14,10 +14,11 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 
 from optirank._util.files import path_problem, replacing
 from optirank._util.matrices import as_dense
@@ -42,9 +43,6 @@ from optirank.io.passes import columns_of, read_features
 from optirank.io.table_files import open_table
 from optirank.io.tables import PARQUET, TABLE, refuse_repeated
 from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
-
-if TYPE_CHECKING:
-    from anndata import AnnData
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -123,7 +121,9 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
     refused.
     """
     path = check_path(path)
-    for name in ("annotations", "known_genes"):
+    if isinstance(options.get("label"), str):
+        options["label"] = (options["label"],)
+    for name in ("label", "annotations", "known_genes"):
         options[name] = tuple(options.get(name) or ())
     if options.get("samples") is not None:
         options["samples"] = str(check_path(options["samples"]))
@@ -210,8 +210,8 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
                 options.samples,
                 counted(int((~is_named).sum()), "sample", "samples"),
             )
-    if options.label is not None:
-        check_column(annotations_of(named), options.label, path)
+    for column in options.label:
+        check_column(annotations_of(named), column, options.samples or path)
     repeated = duplicates(used_names(named))
     if repeated:
         logger.warning(
@@ -282,7 +282,7 @@ def read_expression(
     genes : names or positions of genes, to read only these, in this order
     format : "h5ad", "zarr", "10x_h5", "10x_mtx", "loom", "table" or "parquet", where
         the name does not tell
-    label : a column of the annotations that must be there
+    label : a column of the annotations that must be there, or several
     layer : a layer of an AnnData or .loom file instead of ``X``
     use_raw : whether to read ``raw`` of an AnnData file instead of ``X``
     table : which table of a SpatialData folder, or modality of a .h5mu file
@@ -358,16 +358,13 @@ def write_h5ad(
 
     ``source`` goes to ``uns``.
     """
-    import anndata
-
-    obs = annotations_of(data).copy()
-    for column in obs.columns:
-        if obs[column].dtype == object:
-            obs[column] = obs[column].astype("category")
+    obs = annotations_of(data)
+    texts = obs.select_dtypes(object).columns
+    obs = obs.astype(dict.fromkeys(texts, "category"))
     uns = {"source": source} if source else None
     with warnings.catch_warnings(), replacing(path) as temporary:
         warnings.filterwarnings("ignore", message=".*names are not unique")
-        whole = anndata.AnnData(data.X, obs, features_of(data).iloc[:, :0], uns)
+        whole = AnnData(data.X, obs, features_of(data).iloc[:, :0], uns)
         whole.write_h5ad(temporary, compression="gzip")
     return Path(path)
 

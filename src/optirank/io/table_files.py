@@ -47,6 +47,8 @@ import pandas as pd
 from optirank._util.names import some
 from optirank.io.data import DataError, need, readable
 
+# How files with a table end, in lower case; also before .gz
+SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".gct", ".sf", ".results")
 # Names of columns that describe genes, as they are without case, blanks and marks
 ABOUT_GENES = frozenset((
     "entrezgeneid", "entrezid", "entrezgene", "entrez", "hugosymbol", "symbol",

@@ -10,25 +10,20 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 
 from optirank._util.matrices import inverted, value_scale
 from optirank._util.names import some
 from optirank.io.data import DataError, duplicates, make_profiles, stripped
 from optirank.io.formats import Format, ReadOptions
 from optirank.io.genes import plain_gene_names
-from optirank.io.table_files import ABOUT_GENES, Table, open_table
-
-if TYPE_CHECKING:
-    from anndata import AnnData
+from optirank.io.table_files import ABOUT_GENES, SUFFIXES, Table, open_table
 
 logger = logging.getLogger("optirank.datasets")
 
-# How files with a table end, in lower case; also before .gz
-SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".gct", ".sf", ".results")
 _OF_ONE_SAMPLE = ("STAR", "HTSeq", "Salmon", "kallisto", "RSEM")
 _TRANSCRIPT = re.compile(r"ENS[A-Z]*T\d{6,}|[NX][MR]_\d+")
 _MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
@@ -144,9 +139,11 @@ def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> lis
     """The columns that hold no expression, as the user says; those that are not there,
     or there twice, are refused.
     """
-    label = None if in_rows or options.samples is not None else options.label
-    named = [name for name in (label, options.gene_column) if name]
-    described = [*options.annotations, *named]
+    described = [*options.annotations]
+    if not in_rows and options.samples is None:
+        described += options.label
+    if options.gene_column:
+        described.append(options.gene_column)
     columns = table.header[1:]
     absent = [name for name in described if name not in columns]
     if absent:

@@ -8,10 +8,12 @@ import contextlib
 from collections import UserDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import h5py
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
@@ -27,9 +29,6 @@ from optirank.io.formats import (
 from optirank.io.genes import GENE_EXPRESSION
 from optirank.io.objects import layer_of
 from optirank.io.table_files import open_text
-
-if TYPE_CHECKING:
-    from anndata import AnnData
 
 
 @contextlib.contextmanager
@@ -154,7 +153,6 @@ def _described(group: Any, shape: tuple[int, int]) -> Any:
 
     10x stores the arrays of a CSR matrix of cells by genes, without them.
     """
-    import h5py
 
     class Described(h5py.Group):
         attrs: Any = UserDict(

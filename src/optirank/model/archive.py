@@ -94,10 +94,10 @@ def to_plain(value: Any, arrays: dict[str, NDArray], *path: str) -> Any:
         entries = {name: getattr(value, name) for name in _stored_fields(type(value))}
         value = {name: item for name, item in entries.items() if item is not None}
     if isinstance(value, Mapping):
-        return {
-            str(key): to_plain(item, arrays, *path, str(key))
-            for key, item in value.items()
-        }
+        plain = {}
+        for key, item in value.items():
+            plain[str(key)] = to_plain(item, arrays, *path, str(key))
+        return plain
     if isinstance(value, np.ndarray) and value.ndim > 1:
         name = "/".join(path)
         arrays[name] = value
@@ -199,32 +199,48 @@ def from_plain(kind: Any, value: Any, archive: Archive, where: str) -> Any:
     """
     if isinstance(value, np.ndarray):  # made beforehand: JSON has none
         return value
-    arguments = get_args(kind)
     if get_origin(kind) in (Union, types.UnionType):
-        others = [choice for choice in arguments if choice is not type(None)]
-        kind = type(value) if type(value) in arguments else others[0]
-        arguments = get_args(kind)
+        choices = [choice for choice in get_args(kind) if choice is not type(None)]
+        kind = type(value) if type(value) in get_args(kind) else choices[0]
+    parts = _parts(kind, value, where)
+    if parts is None:
+        is_array = get_origin(kind) not in (None, tuple, dict, Mapping)
+        if is_array and isinstance(value, str | list):
+            return _array(get_args(kind), value, archive, where)
+        return _scalar(kind, value, where)
+    made = {}
+    for key, kind_of_part, part in parts:
+        made[key] = from_plain(kind_of_part, part, archive, f"{where}: {key}")
+    if get_origin(kind) is not None:
+        return tuple(made.values()) if get_origin(kind) is tuple else made
+    try:
+        return kind(**made)
+    except TypeError as error:
+        raise ValueError(f"{where} lacks an entry: {error}") from error
+
+
+def _parts(kind: Any, value: Any, where: str) -> list[tuple[Any, Any, Any]] | None:
+    """The keys of a dataclass, a dictionary or a tuple, with types and values; None
+    of what has none.
+    """
+    arguments = get_args(kind)
     origin = get_origin(kind)
     if is_dataclass(kind):
-        return _dataclass(kind, value, archive, where)
-    if origin in (dict, Mapping) and isinstance(value, dict):
-        items = {}
-        for key, item in value.items():
-            made = from_plain(arguments[1], item, archive, f"{where}: {key}")
-            items[arguments[0](key)] = made  # a number or a text
-        return items
-    if origin is tuple and isinstance(value, list):
-        kinds = arguments
-        if arguments[-1] is ...:
-            kinds = arguments[:1] * len(value)
-        if len(kinds) == len(value):
-            return tuple(
-                from_plain(kinds[place], item, archive, f"{where}: {place}")
-                for place, item in enumerate(value)
+        refuse_if(not isinstance(value, dict), f"{where} is not a dictionary")
+        hints = _stored_fields(kind)
+        for name in value:
+            refuse_if(
+                name not in hints, f"{where} has {name!r}, which does not belong there"
             )
-    if origin in (None, tuple, dict, Mapping) or not isinstance(value, str | list):
-        return _scalar(kind, value, where)
-    return _array(arguments, value, archive, where)
+        return [(name, hints[name], item) for name, item in value.items()]
+    if origin in (dict, Mapping) and isinstance(value, dict):
+        return [(arguments[0](key), arguments[1], value[key]) for key in value]
+    if origin is tuple and isinstance(value, list):
+        several = arguments[-1] is ...
+        kinds = arguments[:1] * len(value) if several else arguments
+        if len(kinds) == len(value):
+            return list(zip(range(len(value)), kinds, value, strict=True))
+    return None
 
 
 def _scalar(kind: Any, value: Any, where: str) -> Any:
@@ -260,18 +276,3 @@ def _array(
         f"{where} has NaN or infinite values",
     )
     return array
-
-
-def _dataclass(kind: Any, value: Any, archive: Archive, where: str) -> Any:
-    """A dataclass from its entries, none of another name."""
-    refuse_if(not isinstance(value, dict), f"{where} is not a dictionary")
-    hints = _stored_fields(kind)
-    entries = {}
-    for name, item in value.items():
-        if name not in hints:
-            raise ValueError(f"{where} has {name!r}, which does not belong there")
-        entries[name] = from_plain(hints[name], item, archive, f"{where}: {name}")
-    try:
-        return kind(**entries)
-    except TypeError as error:
-        raise ValueError(f"{where} lacks an entry: {error}") from error

@@ -202,15 +202,9 @@ def draw_confusion(counts: pd.DataFrame, *, ax: Place = None) -> Axes:
     look: dict[str, Any] = {"cmap": "Blues", "gap": min(1.0, 20 / n_cells)}
     heat_map(ax, shares, rows, columns, limits=(0, 1), bar=bar, **look)
     ax.set(xlabel="label given", ylabel="true class (samples)")
-    if n_cells <= _WITH_NUMBERS:
-        _write_numbers(ax, table, shares)
-    else:
+    if n_cells > _WITH_NUMBERS:
         _shrink_names(ax, n_cells)
-    return ax
-
-
-def _write_numbers(ax: Axes, table: NDArray, shares: NDArray) -> None:
-    """Write the number of samples into each cell that has any."""
+        return ax
     for row, place in zip(*np.nonzero(table), strict=True):
         number = table[row, place]
         ax.text(
@@ -222,6 +216,7 @@ def _write_numbers(ax: Axes, table: NDArray, shares: NDArray) -> None:
             color="white" if shares[row, place] > 0.55 else DARK,
             fontsize="small" if number < 10_000 else "x-small",
         )
+    return ax
 
 
 def _shrink_names(ax: Axes, n_cells: int) -> None:

@@ -10,7 +10,7 @@ judge the panel; they never choose it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +108,6 @@ class DesignResult(Result):
     idle: pd.DataFrame | None = None
     test: Evaluation | None = None
     n_required: int = 0
-    options: DesignOptions = field(repr=False)
 
     def __repr__(self) -> str:
         accuracy = self.training.performance.headline()
@@ -245,7 +244,6 @@ def _designed(
         notes=notes,
         warnings=[*training.warnings, *_few_genes(training.model, genes, options)],
         n_required=len(prepared.include),
-        options=options,
     )
 
 

@@ -32,6 +32,7 @@ from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
+from optirank.workflow.cards import size_table
 from optirank.workflow.options import METHODS, Result, TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import Prepared, prepare
@@ -243,12 +244,10 @@ def train_prepared(
         tree=prepared.tree,
         terms=prepared.terms,
     )
-    table = pd.DataFrame(curve)
-    table["chosen"] = table["n_genes"] == fitted.n_genes
     return TrainingResult(
         model=model,
         held_out=held_out,
-        curve=table,
+        curve=size_table(model),
         performance=judged,
         notes=notes,
         warnings=warnings,
