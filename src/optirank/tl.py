@@ -165,14 +165,12 @@ def train(
     )
     say = _teller(verbose)
     for part in profiles:
-        n_raw, n_genes_of_x = (
-            len(about(part).get("raw_genes", ())),
-            len(used_names(part)),
-        )
-        if n_raw > n_genes_of_x:
+        n_raw = len(about(part).get("raw_genes", ()))
+        n_in_x = len(used_names(part))
+        if n_raw > n_in_x:
             say(
-                f"adata.raw has {n_raw} genes, X has {n_genes_of_x}: use_raw=True "
-                "trains on adata.raw"
+                f"adata.raw has {n_raw} genes, X has {n_in_x}: use_raw=True trains on "
+                "adata.raw"
             )
     command = _call(
         "train",

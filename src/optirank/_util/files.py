@@ -80,10 +80,9 @@ def _check_place(path: Path, what: str) -> None:
     except OSError as error:
         problem = path_problem(error)
         raise ValueError(f"{path} {problem}: name another file for {what}") from error
-    if stat.S_ISDIR(mode):
-        raise ValueError(f"{path} is a folder: name a file for {what}")
-    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
-        raise ValueError(f"{path} is a disk or a socket: name a file for {what}")
+    kinds = {stat.S_IFDIR: "folder", stat.S_IFBLK: "disk", stat.S_IFSOCK: "socket"}
+    if (kind := stat.S_IFMT(mode)) in kinds:
+        raise ValueError(f"{path} is a {kinds[kind]}: name a file for {what}")
     if _is_stream(path):
         if not os.access(path, os.W_OK):
             raise ValueError(f"{path}: nothing can be written to it")
@@ -245,10 +244,6 @@ def write_bytes(path: PathLike, content: bytes) -> None:
 
 def _to_disk(path: Path) -> None:
     """Have the system write what it holds of a file; of a folder, when it likes."""
-    if path.is_dir():
-        return
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if not path.is_dir():
+        with path.open("r+b") as file:
+            os.fsync(file.fileno())

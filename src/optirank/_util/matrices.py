@@ -70,9 +70,7 @@ def value_scale(X: Any) -> str:
     values = X.data if _is_sparse(X) else np.ravel(X)
     if values.dtype.kind == "f":
         values = values[np.isfinite(values)]
-    if not values.size:
-        return "counts"
-    if values.min() >= 0 and not np.any(values != np.floor(values)):
+    if not values.size or (values.min() >= 0 and np.all(values == np.floor(values))):
         return "counts"
     return "linear" if np.abs(values).max() > _LINEAR_ABOVE else "log"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from threadpoolctl import ThreadpoolController
 
-_state = {"interrupted": False}
+_state = {"interrupted": False, "hidden": False}  # hidden: no bars are shown
 
 
 def remember_interrupts() -> None:
@@ -61,12 +61,11 @@ def uninterrupted() -> Iterator[None]:
 
 
 _FIRST_SHARE = 0.05  # of the work, before which nothing is said of the time left
-_shown = {"hidden": False}
 
 
 def hide_progress(hidden: bool = True) -> None:
     """Show no bars from now on, as for ``--quiet``; False shows them again."""
-    _shown["hidden"] = hidden
+    _state["hidden"] = hidden
 
 
 class Bar:
@@ -151,7 +150,7 @@ def progress_bar(
     from rich.console import Console
 
     console = Console(stderr=True)
-    silent = _shown["hidden"] or not shown
+    silent = _state["hidden"] or not shown
     if silent or not (console.is_terminal or console.is_jupyter):
         yield Bar(description, total, None, lines and not silent)
         return

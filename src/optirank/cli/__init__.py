@@ -101,10 +101,10 @@ def demo(
       optirank demo -o results
     """
     with_pages = all(find_spec(name) for name in ("jinja2", "matplotlib"))
-    program: Any = context.find_root().command
+    root: Any = context.find_root().command
     for name, *words in _demo_commands(out, with_pages):
         echo(f"\n$ optirank {shlex.join([name, *words])}")
-        code = program.commands[name].main(
+        code = root.commands[name].main(
             words, prog_name=name, standalone_mode=False, parent=context.parent
         )
         if code:

@@ -58,10 +58,16 @@ Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
 ]
 Dated = Annotated[bool, option(None, "Show the date on the report.", OUTPUT, "--dated")]
-_DASK = (
-    "A dask scheduler, such as tcp://host:8786, whose workers can read the same files."
-)
-Dask = Annotated[str | None, option("ADDRESS", _DASK, None, "--dask")]
+Dask = Annotated[
+    str | None,
+    option(
+        "ADDRESS",
+        "A dask scheduler, such as tcp://host:8786, whose workers can read the same "
+        "files.",
+        None,
+        "--dask",
+    ),
+]
 Force = Annotated[
     bool,
     option(None, "Replace existing outputs (never inputs).", OUTPUT, "--force", "-f"),
@@ -276,19 +282,17 @@ def with_options(
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        signature = inspect.signature(command, eval_str=True)
+        functions = [
+            inspect.signature(one, eval_str=True) for one in (command, *groups)
+        ]
         parameters = [
             parameter
-            for function in (command, *groups)
-            for parameter in inspect.signature(
-                function, eval_str=True
-            ).parameters.values()
+            for function in functions
+            for parameter in function.parameters.values()
             if parameter.kind is not parameter.VAR_KEYWORD
             and parameter.name not in without
         ]
-        command.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=parameters
-        )
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return command
 
     return decorate

@@ -10,7 +10,6 @@ from numbers import Integral, Real
 import numpy as np
 from scipy.optimize import root_scalar
 from scipy.special import expit
-from scipy.stats import rankdata
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
 WEIGHTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -92,6 +91,8 @@ def make_unstable_ranks(
     >>> data.X.shape, int(data.reference.sum())
     ((1000, 50), 10)
     """
+    from scipy.stats import rankdata  # SciPy's statistics take long to load
+
     check_scalar(n_samples, "n_samples", Integral, min_val=2)
     check_scalar(n_genes, "n_genes", Integral, min_val=2)
     check_scalar(n_perturbed, "n_perturbed", Integral, min_val=0)

@@ -308,11 +308,10 @@ def candidate_mask(estimator: Any, n_genes: int) -> NDArray | None:
     if given is None:
         return None
     names = getattr(estimator, "feature_names_in_", None)
-    mask = np.zeros(n_genes, dtype=bool)
-    mask[reference_positions(given, n_genes, names, "reference_candidates")] = True
-    if not mask.any():
+    positions = reference_positions(given, n_genes, names, "reference_candidates")
+    if not positions.size:
         raise ValueError(
             "reference_candidates is empty: name at least one gene, or use None for "
             "all genes"
         )
-    return mask
+    return np.isin(np.arange(n_genes), positions)

@@ -34,7 +34,7 @@ class ReadOptions:
     ``reading`` in `optirank.cli.options` spells them for the command line.
     """
 
-    label: str | None = None
+    label: tuple[str, ...] = ()
     format: str | None = None
     layer: str | None = None
     use_raw: bool = False

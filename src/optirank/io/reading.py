@@ -121,7 +121,9 @@ def open_file(path: str | os.PathLike[str], **options: Any) -> Iterator[AnnData]
     refused.
     """
     path = check_path(path)
-    for name in ("annotations", "known_genes"):
+    if isinstance(options.get("label"), str):
+        options["label"] = (options["label"],)
+    for name in ("label", "annotations", "known_genes"):
         options[name] = tuple(options.get(name) or ())
     if options.get("samples") is not None:
         options["samples"] = str(check_path(options["samples"]))
@@ -208,8 +210,8 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
                 options.samples,
                 counted(int((~is_named).sum()), "sample", "samples"),
             )
-    if options.label is not None:
-        check_column(annotations_of(named), options.label, path)
+    for column in options.label:
+        check_column(annotations_of(named), column, options.samples or path)
     repeated = duplicates(used_names(named))
     if repeated:
         logger.warning(
@@ -280,7 +282,7 @@ def read_expression(
     genes : names or positions of genes, to read only these, in this order
     format : "h5ad", "zarr", "10x_h5", "10x_mtx", "loom", "table" or "parquet", where
         the name does not tell
-    label : a column of the annotations that must be there
+    label : a column of the annotations that must be there, or several
     layer : a layer of an AnnData or .loom file instead of ``X``
     use_raw : whether to read ``raw`` of an AnnData file instead of ``X``
     table : which table of a SpatialData folder, or modality of a .h5mu file

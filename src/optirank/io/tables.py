@@ -139,9 +139,11 @@ def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> lis
     """The columns that hold no expression, as the user says; those that are not there,
     or there twice, are refused.
     """
-    label = None if in_rows or options.samples is not None else options.label
-    named = [name for name in (label, options.gene_column) if name]
-    described = [*options.annotations, *named]
+    described = [*options.annotations]
+    if not in_rows and options.samples is None:
+        described += options.label
+    if options.gene_column:
+        described.append(options.gene_column)
     columns = table.header[1:]
     absent = [name for name in described if name not in columns]
     if absent:

@@ -204,7 +204,10 @@ def from_plain(kind: Any, value: Any, archive: Archive, where: str) -> Any:
         kind = type(value) if type(value) in get_args(kind) else choices[0]
     parts = _parts(kind, value, where)
     if parts is None:
-        return _whole(kind, value, archive, where)
+        is_array = get_origin(kind) not in (None, tuple, dict, Mapping)
+        if is_array and isinstance(value, str | list):
+            return _array(get_args(kind), value, archive, where)
+        return _scalar(kind, value, where)
     made = {}
     for key, kind_of_part, part in parts:
         made[key] = from_plain(kind_of_part, part, archive, f"{where}: {key}")
@@ -240,17 +243,14 @@ def _parts(kind: Any, value: Any, where: str) -> list[tuple[Any, Any, Any]] | No
     return None
 
 
-def _whole(kind: Any, value: Any, archive: Archive, where: str) -> Any:
-    """A number, a text, None or an array."""
+def _scalar(kind: Any, value: Any, where: str) -> Any:
+    """A number, a text or None."""
     if kind is float and value is None:
         return float("nan")
     if kind is float and type(value) in (int, float):
         return float(value)
     if kind in (str, int, bool, type(None)) and type(value) is kind:
         return value
-    of_others = get_origin(kind) in (None, tuple, dict, Mapping)
-    if isinstance(value, str | list) and not of_others:
-        return _array(get_args(kind), value, archive, where)
     expected = kind.__name__ if get_origin(kind) is None else "of the right type"
     raise ValueError(f"{where} is of type {type(value).__name__}, not {expected}")
 

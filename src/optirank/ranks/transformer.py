@@ -72,14 +72,14 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         """
         check_ties(self.ties)
         validate_data(self, X, accept_sparse=("csr", "csc"))
-        mask = np.zeros(self.n_features_in_, dtype=bool)
+        n_genes = self.n_features_in_
         names = getattr(self, "feature_names_in_", None)
-        mask[reference_positions(self.reference, self.n_features_in_, names)] = True
-        if not mask.any():
+        positions = reference_positions(self.reference, n_genes, names)
+        if not positions.size:
             raise ValueError(
                 "reference is empty: give at least one gene, or None for all genes"
             )
-        self.reference_ = mask
+        self.reference_ = np.isin(np.arange(n_genes), positions)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:

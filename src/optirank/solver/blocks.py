@@ -320,20 +320,24 @@ class ProblemMatrices:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._ranks: DenseRanks | SparseRanks | None = None
-        self._coranks: DenseRanks | SparseRanks | None = None
+        self._ranks: Any = None
+        self._coranks: Any = None
 
     def ranks(self, gamma: NDArray) -> CentredMatrix:
         """``R(gamma) / s``, centred: scores are linear in w."""
-        of, ties = self._problem, self._problem.ties
-        self._ranks = of.orders.ranks(gamma / of.n_reference, ties, reuse=self._ranks)
-        return centre(self._ranks, of.v)
+        problem = self._problem
+        scaled = gamma / problem.n_reference
+        self._ranks = problem.orders.ranks(scaled, problem.ties, reuse=self._ranks)
+        return centre(self._ranks, problem.v)
 
     def coranks(self, w: NDArray) -> CentredMatrix:
         """``V(w) / s``, centred: scores are linear in gamma."""
-        of, ties = self._problem, self._problem.ties
-        self._coranks = of.orders.coranks(w / of.n_reference, ties, reuse=self._coranks)
-        return centre(self._coranks, of.v)
+        problem = self._problem
+        scaled = w / problem.n_reference
+        self._coranks = problem.orders.coranks(
+            scaled, problem.ties, reuse=self._coranks
+        )
+        return centre(self._coranks, problem.v)
 
 
 @dataclass

@@ -8,7 +8,7 @@ which is then convex.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -107,11 +107,12 @@ def fit_weights(
         n_newton = min(c.NEWTON_STEPS, max_iter - n_iter)
         if 0 < min(len(loss.y), len(support)) <= c.NEWTON_SIZE:
             columns = matrix.columns(support)
-            newton = newton_steps(columns, loss, w[support], b, penalty, n_newton)
-            w = spread(newton.w, support, len(matrix.mean))
-            b = newton.b
+            part, b, objective, decrease = newton_steps(
+                columns, loss, w[support], b, penalty, n_newton
+            )
+            w = spread(part, support, len(matrix.mean))
             n_iter += n_newton
-            stalled = newton.decrease <= c.STALLED * newton.objective
+            stalled = decrease <= c.STALLED * objective
         n_steps = c.MORE_STEPS if stalled else c.FIRST_STEPS
         n_steps = min(n_steps, max(1, max_iter - n_iter))
         done = accelerated_steps(matrix, loss, w, b, penalty, done.L, n_steps, tol=tol)
@@ -135,17 +136,16 @@ def finish_exactly(
     support = np.flatnonzero(w)
     columns = np.array(columns, dtype=np.float64, order="C")
     columns -= v @ columns
-    newton = newton_steps(
+    weights, b, *_ = newton_steps(
         columns, loss, w[support], b, penalty, 20, tol=c.SMALLEST_GAIN
     )
-    sign = np.sign(newton.w)
+    sign = np.sign(weights)
 
     def gradient_at(weights: NDArray) -> NDArray:
         z = columns @ weights
-        loss.differentiate(z, loss.best_intercept(z, newton.b))
+        loss.differentiate(z, loss.best_intercept(z, b))
         return loss.slopes @ columns + penalty.gradient(weights, sign)
 
-    weights = newton.w
     gradient = gradient_at(weights)
     hessian = RidgeHessian(columns, loss.curvatures, penalty.curvature)
     for _ in range(c.LAST_STEPS):
@@ -254,16 +254,6 @@ class RidgeHessian:
         return solved.astype(np.float64)
 
 
-@dataclass(frozen=True)
-class NewtonResult:
-    """Where steps with a Hessian ended."""
-
-    w: NDArray
-    b: float
-    objective: float
-    decrease: float = np.inf  # of the objective by the last step
-
-
 def newton_steps(
     values: NDArray,
     loss: LogisticLoss,
@@ -274,10 +264,11 @@ def newton_steps(
     *,
     target: float = np.inf,
     tol: float = c.STALLED,
-) -> NewtonResult:
+) -> tuple[NDArray, float, float, float]:
     """Damped Newton steps on (w, b); no weight leaves its sign unless the penalty is
     smooth.
 
+    Returns w, b, the objective and the decrease of it by the last step.
     Stops when a step lowers the objective by less than ``tol`` of it, or so little that
     there is no hope of going below ``target``. The loss is left differentiated at the
     result.
@@ -312,7 +303,7 @@ def newton_steps(
         objective = new_objective
         if decrease <= tol * objective or objective - 1.5 * decrease > target:
             break
-    return NewtonResult(w, b, objective, decrease)
+    return w, b, objective, decrease
 
 
 def steps_with_hessian(
@@ -324,9 +315,9 @@ def steps_with_hessian(
     penalty: ElasticNet,
     n_steps: int,
     target: float | None = None,
-) -> NewtonResult:
+) -> tuple[NDArray, float, float]:
     """Steps on (w, b) under a smooth penalty along the Newton direction of a nearby
-    Hessian.
+    Hessian; w, b and the objective.
 
     The length of a step is Newton's along its direction, with the curvature of the loss
     where w stands. With a ``target``, they end when the objective is below it, or so
@@ -361,7 +352,7 @@ def steps_with_hessian(
         b = b_new
         z = z_new
         objective = new_objective
-    return NewtonResult(w, b, objective)
+    return w, b, objective
 
 
 def walk(

@@ -23,7 +23,6 @@ from optirank.solver.blocks import (
     spread,
 )
 from optirank.solver.convex import (
-    NewtonResult,
     RidgeHessian,
     newton_steps,
     steps_with_hessian,
@@ -158,13 +157,15 @@ class PairModel:
         self.columns = columns
         self.active = active
         self.ranks = ranks
-        self.point = NewtonResult(state.w[columns], state.b, state.objective)
+        self.w = state.w[columns]
+        self.b = state.b
+        self.objective = state.objective
         self.tie, _ = check_ties(self.problem.ties)
         self.by_newton = self.penalty.smooth and self.problem.n_genes <= c.EXACT_TRIALS
         self.hessian = self._settle(factored)
         self.groups = self.problem.orders.groups_of(columns)
         n_genes = self.problem.n_genes
-        coranks = run.matrices.coranks(spread(self.point.w, columns, n_genes))
+        coranks = run.matrices.coranks(spread(self.w, columns, n_genes))
         gradient = coranks.transpose_dot(self.loss.slopes)
         self.inside, self.outside = run.feasible.exchangeable(
             state.gamma, gradient, self.effort * c.PAIR_GENES
@@ -185,15 +186,15 @@ class PairModel:
         """
         loss = self.loss
         penalty = self.penalty
-        w = self.point.w
-        b = self.point.b
         if self.by_newton:
-            self.point = newton_steps(self.ranks, loss, w, b, penalty, 10)
+            self.w, self.b, self.objective, _ = newton_steps(
+                self.ranks, loss, self.w, self.b, penalty, 10
+            )
         columns = take_columns(self.ranks, self.active)
         hessian = RidgeHessian(columns, loss.curvatures, penalty.curvature, factored)
         if penalty.smooth and not self.by_newton:
-            self.point = steps_with_hessian(
-                hessian, self.ranks, loss, w, b, penalty, n_steps=2
+            self.w, self.b, self.objective = steps_with_hessian(
+                hessian, self.ranks, loss, self.w, self.b, penalty, n_steps=2
             )
         return hessian
 
@@ -219,7 +220,7 @@ class PairModel:
         )
         q = turn.T.astype(np.float64) / self.problem.n_reference
         q += self.hessian.transpose_scaled_dot(scaled)
-        w = self.point.w[self.active]
+        w = self.w[self.active]
         rest = product(slopes, take_columns(self.ranks, self.active))
         rest = rest + self.penalty.gradient(w, np.sign(w))
         responses = self.hessian.solve(q)
@@ -238,17 +239,19 @@ class PairModel:
         n_refused = 0
         for number in np.argsort(self.gains, axis=None, kind="stable"):
             i, k = divmod(int(number), self.gains.shape[1])
-            hopeless = self.gains[i, k] > c.HOPELESS * self.point.objective
+            hopeless = self.gains[i, k] > c.HOPELESS * self.objective
             if hopeless or n_refused >= self.effort * c.REFUSALS:
                 break
             goes = int(self.inside[i])
             comes = int(self.outside[k])
             if goes in used or comes in used:
                 continue
-            target = self.point.objective * (1.0 - c.SMALLEST_GAIN)
-            trial = self._try(i, len(self.inside) + k, target)
-            if trial.objective < target:
-                self.point = trial
+            target = self.objective * (1.0 - c.SMALLEST_GAIN)
+            w, b, objective = self._try(i, len(self.inside) + k, target)
+            if objective < target:
+                self.w = w
+                self.b = b
+                self.objective = objective
                 self.ranks, self.spare = self.spare, self.ranks
                 gamma[goes] = 0.0
                 gamma[comes] = 1.0
@@ -258,20 +261,20 @@ class PairModel:
                 n_refused += 1
         if not used:
             return None
-        w = spread(self.point.w, self.columns, self.problem.n_genes)
-        b = self.point.b
-        objective = self.point.objective
-        return replace(self.state, w=w, b=b, gamma=gamma, objective=objective)
+        w = spread(self.w, self.columns, self.problem.n_genes)
+        return replace(self.state, w=w, b=self.b, gamma=gamma, objective=self.objective)
 
-    def _try(self, goes: int, comes: int, target: float) -> NewtonResult:
+    def _try(
+        self, goes: int, comes: int, target: float
+    ) -> tuple[NDArray, float, float]:
         """(w, b) after an exchange (places among the pairs' genes), whose ranks are in
-        ``spare``.
+        ``spare``, and the objective.
 
         Steps stop early where they will not get below the target.
         """
         loss = self.loss
         penalty = self.penalty
-        b = self.point.b
+        b = self.b
         rank_loops.exchange_in_ranks(
             self.groups,
             self.pair_groups[:, comes],
@@ -281,27 +284,27 @@ class PairModel:
             self.ranks,
             self.spare,
         )
-        guess = self.point.w.copy()
+        guess = self.w.copy()
         guess[self.active] -= self.responses[:, comes] - self.responses[:, goes]
         if self.by_newton:
             n_steps = c.TRIAL_NEWTON_STEPS
-            target = self.point.objective
-            return newton_steps(
-                self.spare, loss, guess, b, penalty, n_steps, target=target
+            w, b, objective, _ = newton_steps(
+                self.spare, loss, guess, b, penalty, n_steps, target=self.objective
             )
+            return w, b, objective
         if penalty.smooth:
             n_steps = c.TRIAL_NEWTON_STEPS
             return steps_with_hessian(
                 self.hessian, self.spare, loss, guess, b, penalty, n_steps, target
             )
-        guess = penalty.keep_signs(guess, np.sign(self.point.w))
+        guess = penalty.keep_signs(guess, np.sign(self.w))
         matrix = not_centred(self.spare)
         n_steps = self.effort * c.REFIT_STEPS
         done = accelerated_steps(
             matrix, loss, guess, b, penalty, self.state.L_w, n_steps
         )
         b = loss.best_intercept(done.z, done.b)
-        return NewtonResult(done.x, b, loss.value(done.z, b) + penalty.value(done.x))
+        return done.x, b, loss.value(done.z, b) + penalty.value(done.x)
 
 
 def _gradient_gamma(run: Run, state: State) -> NDArray:

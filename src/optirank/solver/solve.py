@@ -214,10 +214,6 @@ class Run:
         the reference among the down genes, or the other way round: two minima, and a
         start for each.
         """
-        if side not in (*c.STARTS, "best"):
-            raise ValueError(
-                f"side={side!r}: use 'best' or one of {', '.join(map(repr, c.STARTS))}"
-            )
         problem = self.problem
         matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
         slopes = (problem.v * (problem.y - 0.5)).astype(np.float32)

@@ -35,7 +35,6 @@ from optirank.model.likeness import (
     MORE_ZEROS,
     SCALED,
 )
-from optirank.model.model import SizedPanel
 from optirank.model.tree import SURE
 from optirank.panel.further import (
     CLEAR,
@@ -227,6 +226,19 @@ def model_data(model: Model) -> dict[str, Any]:
         )
     card = model.card
     further, tree, terms = model.further, model.tree, model.terms
+    place = {gene: position for position, gene in enumerate(model.path_genes)}
+    panels = [
+        {
+            "genes": [place[gene] for gene in panel.genes],
+            "coef": _bytes(panel.coef, "<f8"),
+            "profiles": panel.likeness and _bytes(panel.likeness.profiles, "<f4"),
+            "levels": panel.likeness and _bytes(panel.likeness.levels, "<f4"),
+            "calibration": panel.calibration,
+            "error_control": panel.error_control,
+            "missing": panel.missing,
+        }
+        for panel in model.panels.values()
+    ]
     return {
         "name": card.name,
         "label": card.label,
@@ -241,25 +253,11 @@ def model_data(model: Model) -> dict[str, Any]:
         # Pairs: objects of JavaScript have keys that are numbers in another order
         "tree": tree and {"parents": list(tree.parents.items()), "levels": tree.levels},
         "terms": terms and {"ids": list(terms.ids.items()), "version": terms.version},
-        "panels": [_panel_data(model, panel) for panel in model.panels.values()],
+        "panels": panels,
         "standard_error": card.standard_error or 0.0,
         "values": card.values,
         "card": model_card(model),
         "tables": card_tables(model),
-    }
-
-
-def _panel_data(model: Model, panel: SizedPanel) -> dict[str, Any]:
-    place = {gene: position for position, gene in enumerate(model.path_genes)}
-    likeness = panel.likeness
-    return {
-        "genes": [place[gene] for gene in panel.genes],
-        "coef": _bytes(panel.coef, "<f8"),
-        "profiles": likeness and _bytes(likeness.profiles, "<f4"),
-        "levels": likeness and _bytes(likeness.levels, "<f4"),
-        "calibration": panel.calibration,
-        "error_control": panel.error_control,
-        "missing": panel.missing,
     }
 
 

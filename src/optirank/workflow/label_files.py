@@ -26,7 +26,7 @@ from optirank.model.file import as_model, model_digest
 from optirank.workflow.labels import Labels
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.predict import label_profiles, sample_position
-from optirank.workflow.sources import names_of_files, with_columns
+from optirank.workflow.sources import names_of_files
 
 if TYPE_CHECKING:
     from optirank._util.matrices import Progress
@@ -70,12 +70,12 @@ def predict_file(
     names = names_of_files(paths)
     run = run_of(model_digest(fitted), paths, options.given(), reading)
     # A column of a table with clusters is no gene
-    reading_file = with_columns(reading, [options.clusters] if options.clusters else [])
+    clusters = options.clusters if reading.get("genes_in") == "columns" else None
     parts = []
     with cluster_at(dask, parts_folder(out), run) as cluster:
         for file in paths:
             with open_file(
-                file, known_genes=fitted.path_genes, **reading_file
+                file, label=clusters, known_genes=fitted.path_genes, **reading
             ) as opened:
                 parts.append(
                     label_profiles(

@@ -17,7 +17,6 @@ from optirank._util.names import counted, some
 from optirank.io.data import (
     DataError,
     annotations_of,
-    check_column,
     duplicates,
     readable,
     source_of,
@@ -71,28 +70,12 @@ def open_sources(
             options = dict(reading)
             if for_query and not is_table(path, options.get("format")):
                 options["genes_in"] = None
-            options = with_columns(options, columns)
-            part = stack.enter_context(open_file(path, **options))
-            for column in columns:
-                check_column(
-                    annotations_of(part), column, str(options.get("samples") or path)
-                )
-            parts.append(part)
+            opened = open_file(path, label=columns, **options)
+            parts.append(stack.enter_context(opened))
         if len(parts) == 1:
             yield parts, batch
         else:
             yield join(parts, names), batch or FILE_COLUMN
-
-
-def with_columns(reading: Mapping[str, Any], columns: Sequence[str]) -> dict[str, Any]:
-    """Options of reading under which some columns of a table of samples are
-    no genes.
-    """
-    options = dict(reading)
-    if options.get("genes_in") == "columns" and options.get("samples") is None:
-        named = [*(options.get("annotations") or ()), *columns]
-        options["annotations"] = list(dict.fromkeys(named))
-    return options
 
 
 def names_of_files(paths: Sequence[Path]) -> list[str]:

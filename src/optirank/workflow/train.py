@@ -20,7 +20,6 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank._util.work import worker_count
 from optirank.io.data import source_of
 from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
@@ -32,6 +31,7 @@ from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
+from optirank.workflow.cards import size_table
 from optirank.workflow.options import METHODS, Result, TrainingOptions
 from optirank.workflow.performance import Performance, composition, performance
 from optirank.workflow.preparation import Prepared, prepare
@@ -151,8 +151,7 @@ def train(
     progress : called with the number of stages that are done, and of all.
     cluster : runs passes over the samples, see `optirank.io.passes`.
     """
-    n_threads = worker_count(options.n_jobs)
-    prepared = prepare(data, options, cluster=cluster, n_threads=n_threads)
+    prepared = prepare(data, options, cluster=cluster)
     say_all(say, [*prepared.notes, prepared.summary()])
     made_of = source or source_of(data)
     result = train_prepared(prepared, options, command, made_of, progress)
@@ -243,12 +242,10 @@ def train_prepared(
         tree=prepared.tree,
         terms=prepared.terms,
     )
-    table = pd.DataFrame(curve)
-    table["chosen"] = table["n_genes"] == fitted.n_genes
     return TrainingResult(
         model=model,
         held_out=held_out,
-        curve=table,
+        curve=size_table(model),
         performance=judged,
         notes=notes,
         warnings=warnings,

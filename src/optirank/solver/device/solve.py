@@ -51,13 +51,6 @@ def solve_together(problems: Sequence[Problem], **options: Any) -> list[Solution
     """
     first = problems[0]
     orders = first.orders.whole
-    for problem in problems:
-        same = problem.candidates is first.candidates and problem.ties == first.ties
-        if problem.orders.perm is not orders.perm or not same:
-            raise ValueError(
-                "problems over different samples, candidates or ways to rank ties "
-                "cannot be solved side by side"
-            )
     if type(first.penalty) is not ElasticNet:
         raise ValueError(
             f"the penalty {type(first.penalty).__name__} has no kernel for a GPU: use "
