@@ -399,3 +399,11 @@ def open_table(path: Path, *, as_text: bool = False) -> Table:
     if path.suffix.lower() == ".parquet":
         return ParquetTable(path)
     return TextTable(path, as_text=as_text)
+
+
+def refuse_repeated(repeated: list[str], path: Path) -> None:
+    """Refuse columns that share a name."""
+    if repeated:
+        raise DataError(
+            f"{path} has several columns called {some(repeated)}: rename or remove them"
+        )

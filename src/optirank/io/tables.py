@@ -20,7 +20,13 @@ from optirank._util.names import some
 from optirank.io.data import DataError, duplicates, make_profiles, stripped
 from optirank.io.formats import Format, ReadOptions
 from optirank.io.genes import plain_gene_names
-from optirank.io.table_files import ABOUT_GENES, SUFFIXES, Table, open_table
+from optirank.io.table_files import (
+    ABOUT_GENES,
+    SUFFIXES,
+    Table,
+    open_table,
+    refuse_repeated,
+)
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -162,14 +168,6 @@ def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> lis
             "genes in rows"
         )
     return described
-
-
-def refuse_repeated(repeated: list[str], path: Path) -> None:
-    """Refuse columns that share a name."""
-    if repeated:
-        raise DataError(
-            f"{path} has several columns called {some(repeated)}: rename or remove them"
-        )
 
 
 def _plain(name: str) -> str:
