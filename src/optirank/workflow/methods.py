@@ -13,7 +13,7 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.work import worker_count
 from optirank.model import Model
 from optirank.model.card import CurvePoint
-from optirank.model.model import SizedPanel
+from optirank.model.predictor import SizedPanel
 from optirank.panel.drills import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.panel.elimination import is_learned, search_panels
 from optirank.ranks.scoring import best_class, by_class, weighted_ranks
