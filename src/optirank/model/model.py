@@ -1,4 +1,4 @@
-"""`Model`: what training makes, and all that prediction needs, in one immutable thing."""
+"""`Model`: what training makes, and all that prediction needs, in one object."""
 
 from __future__ import annotations
 
