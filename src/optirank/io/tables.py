@@ -409,12 +409,15 @@ def _warn_of_names(genes: np.ndarray, known: Iterable[str], table: Table) -> Non
     n_probes = sum(_PROBE.fullmatch(name) is not None for name in genes)
     is_array = 2 * n_probes > len(genes) >= _MANY
     if is_array and set(known).isdisjoint(genes):
+        page = "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc="
+        platform = table.layout.platform
         _warn_once(
             "%s: %s are probes of an array and no genes: they match only data of the "
             "same array; for genes, give a table of two columns, probe and symbol, "
-            "made from the table of the array's platform, such as GEO has (homologs=)",
+            "made from the platform's table%s (homologs=)",
             table.path,
             some(genes[:3]),
+            f" ({page}{platform})" if platform else "",
         )
 
 

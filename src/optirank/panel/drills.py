@@ -25,7 +25,7 @@ from scipy import sparse
 from optirank._util.matrices import as_dense, value_scale
 from optirank.panel.gene_roles import margin_losses
 from optirank.panel.samples import some_rows
-from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
+from optirank.panel.votes import ranked_scores, sort_groups
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
@@ -244,9 +244,8 @@ class HeldOutSamples:
         panel = self.panels[fold]
         k = len(panel.genes)
         left = np.setdiff1d(np.arange(k), lost[: max(0, k - _FEWEST)])
-        votes = centred(doubled_ranks_among(groups, rows, self._columns[fold][left]))
-        scores = votes @ panel.coef[:, left].T
-        return best_class(np.where(np.isnan(scores), -np.inf, scores))
+        columns = self._columns[fold][left]
+        return best_class(ranked_scores(groups, rows, columns, panel.coef[:, left]))
 
     def _lost_by_chance(self, share: float, seed: int) -> dict[int, NDArray]:
         """A draw of the genes of each fold's panel that fail."""

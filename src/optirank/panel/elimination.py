@@ -33,10 +33,10 @@ from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_
 from optirank._util.work import one_blas_thread
 from optirank.panel.samples import Pass, mixed, row_hashes
 from optirank.panel.votes import (
-    centred,
     doubled_ranks_among,
     fit_votes,
     mean_weights,
+    ranked_scores,
     sort_groups,
 )
 from optirank.ranks.scoring import best_class
@@ -59,14 +59,22 @@ _HASHED = 1 << 22  # ranks that are hashed at a time
 _OF_ALL = -1  # in place of a fold: all samples
 
 
-@dataclass(frozen=True)
 class Panel:
-    """A panel of k genes with its weights."""
+    """A panel of k genes with its weights; genes may be given in any order.
 
-    genes: NDArray  # (k,): positions among all genes, rising
-    coef: NDArray
-    """(rows, k), on centred ranks: one row for two classes (the score of the second),
-    else one per class."""
+    Attributes
+    ----------
+    genes : array of shape (k,)
+        Positions among all genes, rising.
+    coef : array of shape (rows, k)
+        Weights on centred ranks: one row for two classes (the score of the second),
+        else one per class.
+    """
+
+    def __init__(self, genes: NDArray, coef: NDArray) -> None:
+        order = np.argsort(genes)
+        self.genes = genes[order]
+        self.coef = np.ascontiguousarray(coef[:, order])
 
 
 @dataclass(frozen=True)
@@ -184,12 +192,8 @@ def search_panels(
     if n_asked and n_asked == len(required):
         allowed = required
     folds = np.unique(fold_of[fold_of >= 0]).tolist()
-    n_done = itertools.count(1)
-
-    def stage_done() -> None:
-        if progress is not None:
-            progress(next(n_done), len(folds) + 3)
-
+    n_stages = len(folds) + 3
+    tell = progress or (lambda *_: None)
     samples_of = partial(
         RankedSamples,
         n_classes=n_classes,
@@ -206,13 +210,13 @@ def search_panels(
     columns = columns_in.pop(_OF_ALL)
     always = np.searchsorted(read, required)
     sizes = path_sizes(n_genes, len(columns), len(required))
-    stage_done()
+    tell(1, n_stages)
 
     groups = sort_groups(X[:, read], n_threads)
     samples = samples_of(groups, codes[rows], sample_weight[rows])
     with one_blas_thread():  # products are small, and the same for any machine
         held_out = samples.hold_out(
-            rows, fold_of[rows], columns_in, sizes, always, read, stage_done
+            rows, fold_of[rows], columns_in, sizes, always, read, tell
         )
     chosen = choose_size(held_out) if n_genes == "auto" else max(sizes)
     nested = samples.eliminate(np.arange(len(rows)), columns, sizes, always)
@@ -222,7 +226,7 @@ def search_panels(
         for size, left in nested.items()
         if size > chosen
     }
-    stage_done()
+    tell(n_stages - 1, n_stages)
     widest = np.sort(read[nested[chosen]])
     del samples, groups  # before the panel's genes of all samples are read
     if len(rows) == len(codes):
@@ -236,7 +240,7 @@ def search_panels(
     for size in [size for size in sizes if size <= chosen]:
         columns = np.searchsorted(widest, read[nested[size]])
         path[size] = samples.panel(columns, widest)
-    stage_done()
+    tell(n_stages, n_stages)
     return dict(sorted(path.items())), chosen, held_out
 
 
@@ -290,17 +294,13 @@ class RankedSamples:
     per_class: int = 0
     contrasts: NDArray | None = None
 
-    def ranks(self, rows: NDArray, genes: NDArray) -> NDArray:
-        """Twice the ranks of some genes among themselves."""
-        return doubled_ranks_among(self.groups, rows, genes, self.n_threads)
-
     def fit(
         self, rows: NDArray, genes: NDArray, tol: float, start: NDArray | None = None
     ) -> NDArray:
         """Weights of some genes, for the classes that there are among some samples."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return fit_votes(
-            self.ranks(rows, genes),
+            doubled_ranks_among(self.groups, rows, genes, self.n_threads),
             codes,
             len(present),
             mean_weights(codes, self.weights[rows], balanced=self.balanced),
@@ -321,12 +321,12 @@ class RankedSamples:
         every = np.arange(len(self.codes))
         keys = mixed(np.arange(len(columns)))
         n_chunks = 1 + every.size * columns.size // _HASHED
-        hashes = [
-            row_hashes(self.ranks(chunk, columns), keys)
-            for chunk in np.array_split(every, n_chunks)
-        ]
+        hashes = []
+        for chunk in np.array_split(every, n_chunks):
+            doubled = doubled_ranks_among(self.groups, chunk, columns, self.n_threads)
+            hashes.append(row_hashes(doubled, keys))
         rows = np.lexsort([np.concatenate(hashes), self.weights, self.codes])
-        return _rising(genes[columns], self.fit(rows, columns, _TOL_LAST))
+        return Panel(genes[columns], self.fit(rows, columns, _TOL_LAST))
 
     def eliminate(
         self, rows: NDArray, genes: NDArray, sizes: list[int], always: NDArray
@@ -378,7 +378,7 @@ class RankedSamples:
         sizes: list[int],
         always: NDArray,
         read: NDArray,
-        stage_done: Callable[[], None],
+        tell: Callable[[int, int], None],
     ) -> HeldOut:
         """Everything again without the samples of each fold, and scores of these.
 
@@ -391,20 +391,28 @@ class RankedSamples:
             for key in itertools.product(sizes, MISSING)
         }
         panels = {}
-        for k, columns in columns_in.items():
+        for stage, (k, columns) in enumerate(columns_in.items(), 2):
             train = np.flatnonzero(fold != k)
             test = np.flatnonzero(fold == k)
             for size, left in self.eliminate(train, columns, sizes, always).items():
                 coef = self.of_all_classes(train, left)
-                panels[size, k] = _rising(read[left], coef)
-                scores[size][test] = self.scores(test, left, coef)
+                panels[size, k] = Panel(read[left], coef)
+                scores[size][test] = ranked_scores(
+                    self.groups, test, left, coef, self.n_threads
+                )
                 for share, draw in itertools.product(MISSING, range(N_DRAWS)):
                     drawn = np.random.default_rng(draw).permutation(len(left))
                     n_lost = min(round(share * len(left)), max(0, len(left) - 2))
                     there = np.sort(drawn[n_lost:])
-                    labels = best_class(self.scores(test, left[there], coef[:, there]))
-                    with_fewer[size, share][draw, test] = labels
-            stage_done()
+                    of_fewer = ranked_scores(
+                        self.groups,
+                        test,
+                        left[there],
+                        coef[:, there],
+                        self.n_threads,
+                    )
+                    with_fewer[size, share][draw, test] = best_class(of_fewer)
+            tell(stage, len(columns_in) + 3)
         learned = is_learned(scores[max(sizes)], self.codes)
         return HeldOut(
             rows[learned],
@@ -427,11 +435,6 @@ class RankedSamples:
         of_all = np.full((self.n_classes, len(genes)), np.nan)
         of_all[np.unique(self.codes[rows])] = coef
         return of_all
-
-    def scores(self, rows: NDArray, genes: NDArray, coef: NDArray) -> NDArray:
-        """Scores by some genes; -inf for classes without weights."""
-        scores = centred(self.ranks(rows, genes)) @ coef.T
-        return np.where(np.isnan(scores), -np.inf, scores)
 
 
 def is_learned(scores: NDArray, codes: NDArray) -> NDArray[np.bool_]:
@@ -457,9 +460,3 @@ def choose_size(held_out: HeldOut) -> int:
     error = max(error, error_of_counts(right[codes], sizes))
     good = [size for size, accuracy, _ in curve if accuracy >= best - error]
     return min([size for size in good if size >= AUTO_FROM] or good)
-
-
-def _rising(genes: NDArray, coef: NDArray) -> Panel:
-    """A panel with its genes in the order of their positions."""
-    order = np.argsort(genes)
-    return Panel(genes[order], np.ascontiguousarray(coef[:, order]))

@@ -169,25 +169,18 @@ def agreement_of(reference: NDArray, counts: NDArray, means: NDArray) -> Agreeme
     Fewer than 50 genes compare nothing, unless their agreement is too high for chance.
     """
     labels = np.flatnonzero(counts >= FEWEST_SAMPLES)
-    if len(labels) < 2 or not reference.shape[1]:
-        labels = labels[:0]
-    of_reference = _differences(reference[labels])
-    compared = Agreement(labels, of_reference, _differences(means[labels]))
-    bound = CLEAR if compared.n_genes < FEWEST_GENES else -np.inf
-    overall = compared.overall
-    if overall is None or overall * np.sqrt(compared.n_genes) > bound:
-        return compared
-    return Agreement(labels[:0], compared.reference[:0], compared.query[:0])
+    if len(labels) >= 2 and reference.shape[1]:
+        both = reference[labels].astype(np.float64), means[labels]
+        compared = Agreement(labels, *(own - own.mean(axis=0) for own in both))
+        bound = CLEAR if compared.n_genes < FEWEST_GENES else -np.inf
+        if compared.overall * np.sqrt(compared.n_genes) > bound:
+            return compared
+    return Agreement(labels[:0], reference[:0], means[:0])
 
 
 def every_so_many(n_samples: int) -> int:
     """Every how many-th sample of a query is looked at."""
     return max(1, -(-n_samples // MOST_SAMPLES))
-
-
-def _differences(means: NDArray) -> NDArray[np.float64]:
-    means = means.astype(np.float64)
-    return means - means.mean(axis=0) if len(means) else means
 
 
 def learn_from_query(

@@ -22,7 +22,7 @@ from scipy.special import softmax
 from optirank._util.matrices import as_dense
 from optirank.panel.elimination import L2, RankedSamples
 from optirank.panel.samples import class_sums, places_in_sample
-from optirank.panel.votes import mean_weights, sort_groups, vote_scores
+from optirank.panel.votes import mean_weights, ranked_scores, sort_groups, vote_scores
 from optirank.ranks.scoring import best_class, by_class
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def best_more(
         added = choose(train, pool_of[k], fold_panel.coef)
         columns = np.concatenate([own, len(own) + added])
         coef = samples.of_all_classes(train, columns, _TOL)
-        scores = samples.scores(test, columns, coef)
+        scores = ranked_scores(groups, test, columns, coef, n_threads)
         np.add.at(counts, (codes[test], best_class(scores)), 1.0)
     genes = read[choose(np.arange(len(codes)), pool_of[-1], panel.coef)]
     return genes, counts

@@ -236,7 +236,6 @@ class DrawnSamples:
     ) -> None:
         self._codes = codes
         self._keys = keys
-        self._n_classes = n_classes
         self._fold_of = fold_of
         self._n_folds = n_folds
         self._parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1

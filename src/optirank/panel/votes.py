@@ -109,6 +109,14 @@ def doubled_ranks_among(
     return out
 
 
+def ranked_scores(
+    groups: NDArray, rows: NDArray, columns: NDArray, coef: NDArray, n_threads: int = 1
+) -> NDArray:
+    """Scores of sorted samples by some genes; -inf for classes without weights."""
+    scores = centred(doubled_ranks_among(groups, rows, columns, n_threads)) @ coef.T
+    return np.where(np.isnan(scores), -np.inf, scores)
+
+
 def fit_votes(
     doubled: NDArray,
     codes: NDArray,

@@ -19,7 +19,7 @@ import pandas as pd
 
 from optirank._util.matrices import per_ten_thousand, value_scale
 from optirank._util.names import some
-from optirank._util.work import one_blas_thread, worker_count
+from optirank._util.work import one_blas_thread
 from optirank.io.data import DataError, source_of, used_names
 from optirank.io.data import other_names as names_of_columns
 from optirank.panel.drills import HeldOutSamples
@@ -198,8 +198,7 @@ def _designed(
         name=options.name,
         description=options.description,
     )
-    n_threads = worker_count(options.n_jobs)
-    prepared = prepare(data, asked, n_threads=n_threads)
+    prepared = prepare(data, asked)
     X, codes = prepared.X, prepared.codes[prepared.kept]
     scale = value_scale(X)
     means, shares = _expression(X, codes, scale)
@@ -227,7 +226,7 @@ def _designed(
         classes = class_table(training, drills, genes, X, codes)
         additions = idle = None
         if kind == "scored":
-            additions = _addition_table(prepared, training, n_threads)
+            additions = _addition_table(prepared, training)
             idle = idle_genes(held_out, prepared.genes)
     say_all(say, notes[len(prepared.notes) :])
     return DesignResult(
@@ -379,9 +378,7 @@ def _few_genes(model: Model, genes: pd.DataFrame, options: DesignOptions) -> lis
     ]
 
 
-def _addition_table(
-    prepared: Prepared, training: TrainingResult, n_threads: int
-) -> pd.DataFrame:
+def _addition_table(prepared: Prepared, training: TrainingResult) -> pd.DataFrame:
     """The genes to add, with the held-out accuracy that they would give together."""
     panel = training.model.panel
     added, counts = best_more(
@@ -392,6 +389,6 @@ def _addition_table(
         training.fold_panels,
         len(prepared.classes),
         allowed=prepared.allowed,
-        n_threads=n_threads,
+        n_threads=prepared.n_threads,
     )
     return genes_together(prepared.genes[added], counts)

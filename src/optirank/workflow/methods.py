@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.metrics import balanced_accuracy, standard_error
-from optirank._util.work import worker_count
 from optirank.model import Model
 from optirank.model.card import CurvePoint
-from optirank.model.model import SizedPanel
+from optirank.model.predictor import SizedPanel
 from optirank.panel.drills import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.panel.elimination import is_learned, search_panels
 from optirank.ranks.scoring import best_class, by_class, weighted_ranks
@@ -60,7 +59,7 @@ def train_panel(
         allowed=prepared.allowed,
         per_class=prepared.per_class,
         contrasts=tree and tree.contrasts(prepared.classes)[1],
-        n_threads=worker_count(options.n_jobs),
+        n_threads=prepared.n_threads,
         progress=progress,
     )
     genes = prepared.genes
@@ -126,7 +125,7 @@ def train_settings(
         views = [X[test][:, genes]]
         views += simulate_platforms(views[0], VIEW_STRENGTHS, spread=log_spread(seen))
         for row, setting in enumerate(settings):
-            estimator = _make(options, setting)
+            estimator = _make(options.method, setting, prepared.n_threads)
             estimator.fit(seen, y[train], weights[train])
             n_genes[row, column] = estimator.genes_.sum()
             scores = [_scores(estimator, view, n_classes) for view in views]
@@ -145,7 +144,7 @@ def train_settings(
         real=prepared.sources is not None,
     )
     columns = sums.best_genes(_N_CANDIDATES)
-    estimator = _make(options, settings[chosen])
+    estimator = _make(options.method, settings[chosen], prepared.n_threads)
     estimator.fit(X[:, columns], prepared.classes[y], weights)
     progress(n_fits, n_fits)
     names = prepared.genes[columns]
@@ -169,12 +168,12 @@ def train_settings(
     )
 
 
-def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:
+def _make(method: str, setting: dict[str, float], n_jobs: int) -> Any:
     from optirank.estimators.optirank import OptirankClassifier, RankLogisticRegression
 
-    paper = options.method == "optirank"
+    paper = method == "optirank"
     kind: Any = OptirankClassifier if paper else RankLogisticRegression
-    return kind(**setting, n_jobs=worker_count(options.n_jobs))
+    return kind(**setting, n_jobs=n_jobs)
 
 
 def _scores(estimator: Any, X: Any, n_classes: int) -> NDArray:

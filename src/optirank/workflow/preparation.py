@@ -16,6 +16,7 @@ from scipy import sparse
 
 from optirank._util.matrices import GeneMoments, PerSample
 from optirank._util.names import counted, some
+from optirank._util.work import worker_count
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -60,7 +61,6 @@ def prepare(
     options: TrainingOptions,
     *,
     cluster: Cluster | None = None,
-    n_threads: int = 1,
 ) -> Prepared:
     """Check everything that can be wrong, leave out what cannot be used, and look at
     all samples once.
@@ -74,10 +74,10 @@ def prepare(
         parts = [in_names_of(parts[0], options.query_genes)]
     parts = [unique_genes(part) for part in parts]
     prepared = Prepared(parts, options, cluster)
-    empty = prepared.look(n_threads)
+    empty = prepared.look()
     if len(empty):
         prepared = Prepared(parts, options, cluster, prepared.rows[empty])
-        prepared.look(n_threads)
+        prepared.look()
     return prepared
 
 
@@ -87,6 +87,7 @@ class Prepared:
     Attributes
     ----------
     data, cluster : the profiles, and where passes over them run instead of here.
+    n_threads : of what runs here.
     rows, samples : positions and names of the samples in use.
     genes : names of the genes in use, of the ``n_genes_of_file`` that there are.
     classes, codes : the classes, and that of each sample as a number.
@@ -116,6 +117,7 @@ class Prepared:
         obs = annotations_of(data)
         self.data = data
         self.cluster = cluster
+        self.n_threads = worker_count(options.n_jobs)
         self.notes = notes_of(data)  # every step adds its own
         labels, tree, terms = labelled_samples(
             obs, options, source, self.notes, several=len(data) > 1
@@ -199,7 +201,7 @@ class Prepared:
             fold_of[test] = k
         return fold_of
 
-    def look(self, n_threads: int) -> NDArray[np.intp]:
+    def look(self) -> NDArray[np.intp]:
         """The first pass over all samples and genes, before anything is fitted.
 
         Gives the positions, among ``rows``, of samples without values to rank.
@@ -215,7 +217,7 @@ class Prepared:
             len(self.classes),
             fold_of=self.fold_of if has_sources else None,
             n_folds=N_FOLDS,
-            n_threads=n_threads,
+            n_threads=self.n_threads,
         )
         self.run_pass([empty, values, moments, looking])
         self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()

@@ -20,14 +20,13 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank._util.work import worker_count
 from optirank.io.data import source_of
 from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
 from optirank.model.likeness import FurtherGenes, ValueCounter
-from optirank.model.model import SizedPanel
+from optirank.model.predictor import SizedPanel
 from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
@@ -152,8 +151,7 @@ def train(
     progress : called with the number of stages that are done, and of all.
     cluster : runs passes over the samples, see `optirank.io.passes`.
     """
-    n_threads = worker_count(options.n_jobs)
-    prepared = prepare(data, options, cluster=cluster, n_threads=n_threads)
+    prepared = prepare(data, options, cluster=cluster)
     say_all(say, [*prepared.notes, prepared.summary()])
     made_of = source or source_of(data)
     result = train_prepared(prepared, options, command, made_of, progress)

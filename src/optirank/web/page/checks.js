@@ -73,7 +73,7 @@ export class Checks {
     });
     if (!missing.size) return;
     const { file, genes: names, samples: sampleNames } = this.#table;
-    const columns = [...missing.keys()].sort((a, b) => a - b);
+    const columns = [...missing.keys()].sort((a, b) => genes[a] - genes[b]);
     const named = columns.map((k) => `${names[genes[k]]} (${missing.get(k)})`);
     const code = this.code();
     const coded = code === null ? "" : ` (${general(code)} stands for a missing one)`;
