@@ -205,7 +205,7 @@ def profiles_of(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
-    obs, var = _in_memory(adata.obs), _in_memory(part.var)
+    obs, var = _frame_in_memory(adata.obs), _frame_in_memory(part.var)
     source = "adata" if part is adata else "adata.raw"
     profiles = make_profiles(matrix, obs, var, source, **known)
     return with_named_genes(profiles, gene_column)
@@ -260,7 +260,7 @@ def labelled_profiles(
     return [changed(profiles, obs=obs)], _LABELS, batch
 
 
-def _in_memory(frame: Any) -> pd.DataFrame:
+def _frame_in_memory(frame: Any) -> pd.DataFrame:
     """A table of annotations; that of a lazy AnnData is read."""
     if not hasattr(frame, "to_memory"):
         return frame

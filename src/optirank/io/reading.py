@@ -267,7 +267,7 @@ def open_expression(path: str | os.PathLike[str], **options: Any) -> Iterator[An
     Values of tables and .loom files are read. Options are those of `read_expression`.
     """
     with open_file(path, **options) as opened:
-        yield _in_memory(opened) if opened.X is None else opened
+        yield _with_values(opened) if opened.X is None else opened
 
 
 def read_expression(
@@ -305,10 +305,10 @@ def read_expression(
         annotations, and ``uns["optirank"]["notes"]`` says what was left out or changed.
     """
     with open_file(path, **options) as opened:
-        return _in_memory(opened, genes)
+        return _with_values(opened, genes)
 
 
-def _in_memory(
+def _with_values(
     opened: AnnData, genes: Sequence[str] | np.ndarray | None = None
 ) -> AnnData:
     """The values of genes (names or positions among those in use; None: all)."""

@@ -46,6 +46,7 @@ _CLINICAL = re.compile(
     r"survival|time|event|months|days|years|dose)([\W_]|$)|%",
     re.IGNORECASE,
 )
+_MARKS = re.compile(r"[\W_]+")  # blanks and marks in the names of columns
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
 _DATE = re.compile(
     rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE
@@ -78,7 +79,10 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
         for name in table.header[1:]
         if in_rows
         and name not in described
-        and (name in table.layout.left_out or _plain(name) in ABOUT_GENES)
+        and (
+            name in table.layout.left_out
+            or _MARKS.sub("", name).casefold() in ABOUT_GENES
+        )
     ]
     named = {*described, *about_genes}
     beside = [k for k, name in enumerate(table.header) if k and name in named]
@@ -168,11 +172,6 @@ def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> lis
             "genes in rows"
         )
     return described
-
-
-def _plain(name: str) -> str:
-    """The name of a column without case, blanks and marks."""
-    return re.sub(r"[\W_]+", "", name).casefold()
 
 
 def _empty_columns(table: Table) -> list[int]:
