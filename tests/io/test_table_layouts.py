@@ -171,7 +171,7 @@ def test_what_cannot_be_read_is_named_with_a_remedy(name, text, words, tmp_path)
         assert word in str(error.value)
 
 
-def test_probes_of_an_array_are_pointed_out_with_what_translates_them(tmp_path, caplog):
+def test_probes_of_an_array_are_pointed_out_with_their_platform(tmp_path, caplog):
     probes = [f"{200000 + k}_s_at" for k in range(30)]
     lines = "".join(f'"{probe}"\t{k}.5\t{k}\n' for k, probe in enumerate(probes))
     text = SERIES.replace('"ESR1"\t1.5\t2\n"GATA3"\t3\t4\n', lines)
@@ -180,6 +180,7 @@ def test_probes_of_an_array_are_pointed_out_with_what_translates_them(tmp_path, 
     assert caplog.text == ""
     read_expression(path, known_genes=["ESR1"])
     assert "200000_s_at" in caplog.text
+    assert "acc=GPL96" in caplog.text
     assert "homologs=" in caplog.text
 
 

@@ -25,7 +25,7 @@ from optirank.model import (
 )
 from optirank.model.card import ClassCounts, CurvePoint, JudgedSet
 from optirank.model.likeness import FurtherGenes, ValueShares
-from optirank.model.model import References, SizedPanel
+from optirank.model.predictor import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
 
 LABELS = {

@@ -22,7 +22,7 @@ from model_cases import (
 
 from optirank import Model
 from optirank.model import Card, MissingGenesError
-from optirank.model.model import References, SizedPanel
+from optirank.model.predictor import References, SizedPanel
 from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
 

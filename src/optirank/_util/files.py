@@ -244,10 +244,6 @@ def write_bytes(path: PathLike, content: bytes) -> None:
 
 def _to_disk(path: Path) -> None:
     """Have the system write what it holds of a file; of a folder, when it likes."""
-    if path.is_dir():
-        return
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if not path.is_dir():
+        with path.open("r+b") as file:
+            os.fsync(file.fileno())

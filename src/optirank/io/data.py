@@ -12,8 +12,9 @@ anndata ``sparse_dataset``, an array of HDF5 or zarr, a dask array. Names of gen
 - ``summed``: True where it is decided that features of one name are summed;
 - ``store``: how another process opens the same matrix (`optirank.io.reading.Store`);
 - ``matrix``: of a table or a .loom file, whose numbers no AnnData can hold before they
-  are read, what reads them: it has a ``shape`` of samples by genes, and its method
-  ``take_genes`` takes their positions and gives what can be cut into rows.
+  are read, what reads them: it has a ``shape`` of samples by genes, and ``streams``
+  says whether some samples can be read without the others. That of a table has a method
+  ``take_genes``, that of a .loom file is read like an array of zarr.
 
 Features that are left out stay in ``var``: the matrix of a file is not cut before it
 is read. Genes of one name are one gene, the sum of its features.

@@ -212,7 +212,7 @@ def homologous_names(
         is_shipped = homologs in (None, "mouse")
         whence = _MOUSE_HUMAN if is_shipped else os.fspath(homologs)
         pairs = _read_homologs(homologs or "mouse")
-    unique = _one_to_one(pairs, names, {*known, *panel}, whence)
+    unique = _one_to_one(pairs, names, [*panel, *known], whence)
     n_renamed = sum(name in unique for name in names)
     notes.append(
         note
@@ -232,17 +232,17 @@ def _other_species(names: Iterable[str]) -> list[str]:
 def _one_to_one(
     pairs: list[tuple[str, str]],
     given: Sequence[str],
-    known: set[str],
+    known: Sequence[str],
     whence: str,
 ) -> dict[str, str]:
     """The pairs of a query's names and a model's in which neither has another."""
-    names = set(given)
-    forward = sum(left in names and right in known for left, right in pairs)
-    backward = sum(right in names and left in known for left, right in pairs)
+    names, ours = set(given), set(known)
+    forward = sum(left in names and right in ours for left, right in pairs)
+    backward = sum(right in names and left in ours for left, right in pairs)
     if not forward and not backward:
         raise DataError(
             f"{whence} has no line with a gene of the query and one of the model: the "
-            f"query has {some(given, 3)}, the model {some(sorted(known), 3)}"
+            f"query has {some(given, 3)}, the model {some(known, 3)}"
         )
     if backward > forward:
         pairs = [(right, left) for left, right in pairs]

@@ -227,29 +227,25 @@ def _take_rows(X: Any, columns: np.ndarray | None, rows: np.ndarray | range) -> 
     rows = np.asarray(rows)
     if is_dask(X):
         return _in_memory(X[rows], columns)
+    # zarr then reads only the chunks with these columns
+    selects = columns is not None and hasattr(X, "get_orthogonal_selection")
+    most = X.shape[0] + 1
+    if columns is not None and not selects and not _format(X):
+        # Whole rows are read, so few at a time: the columns chosen are few of them
+        most = max(1, _WHOLE_VALUES // max(1, X.shape[1]))
+    is_end = (np.diff(rows) > _GAP) | (np.diff(rows // most) > 0)
     parts = []
-    for span in np.split(rows, np.flatnonzero(np.diff(rows) > _GAP) + 1):
+    for span in np.split(rows, np.flatnonzero(is_end) + 1):
         first, last = (int(span[0]), int(span[-1]) + 1) if len(span) else (0, 0)
-        block = _slice(X, columns, first, last)
+        if selects:
+            selected = X.get_orthogonal_selection((slice(first, last), columns))
+            block = np.ascontiguousarray(selected)
+        else:
+            block = _in_memory(X[first:last], columns)
         parts.append(block if len(span) == last - first else block[span - first])
-    return _stacked(parts)
-
-
-def _slice(X: Any, columns: np.ndarray | None, start: int, stop: int) -> Block:
-    """Rows that follow each other, with some of their columns."""
-    if columns is None or _format(X):
-        return _in_memory(X[start:stop], columns)
-    if hasattr(X, "get_orthogonal_selection"):
-        # zarr then reads only the chunks with these columns
-        selected = X.get_orthogonal_selection((slice(start, stop), columns))
-        return np.ascontiguousarray(selected)
-    # Whole rows are read, so few at a time: the columns chosen are few of them
-    step = max(1, _WHOLE_VALUES // max(1, X.shape[1]))
-    parts = [
-        _in_memory(X[first : min(first + step, stop)], columns)
-        for first in range(start, max(stop, start + 1), step)
-    ]
-    return _stacked(parts)
+    if len(parts) == 1:
+        return parts[0]
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
 def _in_memory(X: Any, columns: np.ndarray | None = None) -> Block:
@@ -270,13 +266,6 @@ def _in_memory(X: Any, columns: np.ndarray | None = None) -> Block:
     by_rows = csr_matrix(X if columns is None else X[:, columns])
     by_rows.sum_duplicates()
     return by_rows
-
-
-def _stacked(parts: list[Any]) -> Block:
-    """Rows below each other, in flat memory."""
-    if len(parts) == 1:
-        return parts[0]
-    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ from optirank.io.data import (
 from optirank.io.formats import H5AD, ZARR, Format, ReadOptions
 from optirank.io.genes import with_named_genes
 from optirank.io.passes import columns_of, read_features
-from optirank.io.table_files import open_table
-from optirank.io.tables import PARQUET, TABLE, refuse_repeated
+from optirank.io.table_files import open_table, refuse_repeated
+from optirank.io.tables import PARQUET, TABLE
 from optirank.io.tenx_loom import LOOM, TENX_FOLDER, TENX_H5
 
 logger = logging.getLogger("optirank.datasets")

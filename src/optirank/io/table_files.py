@@ -91,12 +91,11 @@ class Layout:
 
     format: str = ""  # "" where the file does not say it; else genes are in rows
     header: list[str] = field(default_factory=list)
-    before: int = 0  # lines before the header
-    after: int = 0  # lines after the header and before the values
-    has_header: bool = True
+    skipped: int = 0  # lines before the values
     left_out: tuple[str, ...] = ()  # columns that are not read, whatever their names
     no_genes: str | None = None  # how names begin that are no genes
     separator: str = "\t"
+    platform: str = ""  # of an array, as GEO calls it
     obs: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -113,14 +112,13 @@ def find_layout(path: Path, lines: Iterator[str]) -> Layout:
         return Layout(
             "STAR",
             ["gene", sample, "forward", "reverse"],
-            has_header=False,
             left_out=("forward", "reverse"),
             no_genes="N_",
         )
     is_gene = _ENSEMBL_GENE.fullmatch(fields[0]) is not None
     if len(fields) == 2 and fields[1].isdecimal():
         if is_gene or any(line.startswith("__no_feature") for line in lines):
-            return Layout("HTSeq", ["gene", sample], has_header=False, no_genes="__")
+            return Layout("HTSeq", ["gene", sample], no_genes="__")
     elif is_gene and len(fields) > 2 and all(map(str.isdecimal, fields[1:])):
         raise DataError(
             f"{path} has no header: its first line is the gene {fields[0]}; put a line "
@@ -156,8 +154,7 @@ def _gct(path: Path, version: str, lines: Iterator[str]) -> Layout:
     return Layout(
         "GCT",
         header,
-        before=2,
-        after=n_obs,
+        skipped=3 + n_obs,
         left_out=tuple(header[1 : 1 + n_about]),
         obs={name: values[n_about:] for name, *values in annotations},
     )
@@ -166,6 +163,7 @@ def _gct(path: Path, version: str, lines: Iterator[str]) -> Layout:
 def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
     about: list[list[str]] = []
     supplements = []
+    platform = ""
     before = 0
     for line in lines:
         before += 1
@@ -176,6 +174,8 @@ def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
             about.append([name.removeprefix("!Sample_"), *values])
         if name.endswith("_supplementary_file"):
             supplements += [text for text in values if text and text != "NONE"]
+        if name == "!Series_platform_id":
+            platform = "".join(values[:1])
     else:
         raise DataError(
             f"{path} is a GEO series matrix without {TABLE_BEGIN}: it may be cut off, "
@@ -191,8 +191,9 @@ def _series_matrix(path: Path, lines: Iterator[str]) -> Layout:
     return Layout(
         "GEO series matrix",
         header,
-        before,
+        skipped=before + 1,
         no_genes=TABLE_END,
+        platform=platform,
         obs=_characteristics(about, len(header) - 1),
     )
 
@@ -227,6 +228,7 @@ def _with_header(path: Path, first: str, lines: Iterator[str]) -> Layout:
         before -= 1
     reader = csv.reader(chain([first], lines), delimiter=separator)
     header = next(reader, [])
+    skipped = before + reader.line_num
     peeked = [line for line in islice(reader, _PEEKED) if line]
     if peeked and len(peeked[0]) == len(header) + 1:
         ends_empty = [len(line) == len(header) + 1 and not line[-1] for line in peeked]
@@ -240,7 +242,7 @@ def _with_header(path: Path, first: str, lines: Iterator[str]) -> Layout:
         program = "featureCounts"
     elif header and header[0] in ("Hugo_Symbol", "Entrez_Gene_Id"):
         program = "cBioPortal"
-    return Layout(program, header, before, left_out=left_out, separator=separator)
+    return Layout(program, header, skipped, left_out, separator=separator)
 
 
 def open_text(path: Path) -> IO[str]:
@@ -322,13 +324,8 @@ class TextTable:
     @contextlib.contextmanager
     def _body(self) -> Iterator[IO[str]]:
         """The file behind its header."""
-        layout = self.layout
         with readable(self.path), open_text(self.path) as file:
-            for _ in islice(file, layout.before):
-                pass
-            if layout.has_header:
-                next(csv.reader(file, delimiter=layout.separator), None)
-            for _ in islice(file, layout.after):
+            for _ in islice(file, self.layout.skipped):
                 pass
             yield file
 
@@ -402,3 +399,11 @@ def open_table(path: Path, *, as_text: bool = False) -> Table:
     if path.suffix.lower() == ".parquet":
         return ParquetTable(path)
     return TextTable(path, as_text=as_text)
+
+
+def refuse_repeated(repeated: list[str], path: Path) -> None:
+    """Refuse columns that share a name."""
+    if repeated:
+        raise DataError(
+            f"{path} has several columns called {some(repeated)}: rename or remove them"
+        )

@@ -20,7 +20,13 @@ from optirank._util.names import some
 from optirank.io.data import DataError, duplicates, make_profiles, stripped
 from optirank.io.formats import Format, ReadOptions
 from optirank.io.genes import plain_gene_names
-from optirank.io.table_files import ABOUT_GENES, SUFFIXES, Table, open_table
+from optirank.io.table_files import (
+    ABOUT_GENES,
+    SUFFIXES,
+    Table,
+    open_table,
+    refuse_repeated,
+)
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -162,14 +168,6 @@ def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> lis
             "genes in rows"
         )
     return described
-
-
-def refuse_repeated(repeated: list[str], path: Path) -> None:
-    """Refuse columns that share a name."""
-    if repeated:
-        raise DataError(
-            f"{path} has several columns called {some(repeated)}: rename or remove them"
-        )
 
 
 def _plain(name: str) -> str:
@@ -409,12 +407,15 @@ def _warn_of_names(genes: np.ndarray, known: Iterable[str], table: Table) -> Non
     n_probes = sum(_PROBE.fullmatch(name) is not None for name in genes)
     is_array = 2 * n_probes > len(genes) >= _MANY
     if is_array and set(known).isdisjoint(genes):
+        page = "https://www.ncbi.nlm.nih.gov/geo/query/acc.cgi?acc="
+        platform = table.layout.platform
         _warn_once(
             "%s: %s are probes of an array and no genes: they match only data of the "
             "same array; for genes, give a table of two columns, probe and symbol, "
-            "made from the table of the array's platform, such as GEO has (homologs=)",
+            "made from the platform's table%s (homologs=)",
             table.path,
             some(genes[:3]),
+            f" ({page}{platform})" if platform else "",
         )
 
 

@@ -82,18 +82,26 @@ class HeldOut:
     """Scores of samples by panels that were found without them.
 
     Samples of a class that the training part of their fold lacks are left out.
+
+    Attributes
+    ----------
+    rows, codes, fold : arrays of shape (n,)
+        Positions of the held-out samples, their classes as numbers, and their folds.
+    scores : dict of int to array of shape (n, rows)
+        By size; -inf for a class that the fold's training part lacks.
+    with_fewer : dict of (int, float) to array of shape (draws, n)
+        By size and share of genes missing: the classes given.
+    panels : dict of (int, int) to Panel
+        By size and fold: the panel that was found without the fold; weights of a class
+        that its training part lacks are NaN.
     """
 
-    rows: NDArray  # positions of the held-out samples
-    codes: NDArray  # their classes, as numbers
-    fold: NDArray  # the fold of each
+    rows: NDArray
+    codes: NDArray
+    fold: NDArray
     scores: dict[int, NDArray]
-    """By size: (n, rows); -inf for a class that the fold's training part lacks."""
     with_fewer: dict[tuple[int, float], NDArray]
-    """By size and share of genes missing: classes given, (draws, n)."""
     panels: dict[tuple[int, int], Panel] = field(default_factory=dict)
-    """By size and fold: the panel that was found without the fold; weights of a class
-    that its training part lacks are NaN."""
 
     def curve(self) -> list[tuple[int, float, float]]:
         """Size, balanced accuracy, its standard error over the folds."""

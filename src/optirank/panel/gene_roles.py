@@ -63,10 +63,9 @@ def compare(
         below = np.searchsorted(rising, values[row], side="left")
         not_above = np.searchsorted(rising, values[row], side="right")
         wins[row] = below - (k - not_above)
-        if len(coef):
-            sums = np.zeros((k + 1, len(coef)))
-            np.cumsum(coef.T[order], axis=0, out=sums[1:])
-            weighted[row] = sums[below] + sums[not_above] - sums[-1]
+        sums = np.zeros((k + 1, len(coef)))
+        np.cumsum(coef.T[order], axis=0, out=sums[1:])
+        weighted[row] = sums[below] + sums[not_above] - sums[-1]
     return wins, weighted
 
 
@@ -240,11 +239,9 @@ def best_more(
     """
     pool = np.arange(X.shape[1]) if allowed is None else allowed
     pool = np.setdiff1d(pool, panel.genes)
-    parts = fold + 1
-    n_parts = int(parts.max()) + 1
     places = places_in_sample(X, n_threads)
-    sums = class_sums(places, codes, n_classes, parts)
-    every_part = np.arange(n_parts)
+    sums = class_sums(places, codes, n_classes, fold + 1)
+    every_part = np.arange(len(sums.sizes))
     pool_of = {
         k: sums.best_genes(_N_CANDIDATES, every_part[every_part != k + 1], pool)
         for k in fold_panels

@@ -12,7 +12,7 @@ import numpy as np
 from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank.model import Model
 from optirank.model.card import CurvePoint
-from optirank.model.model import SizedPanel
+from optirank.model.predictor import SizedPanel
 from optirank.panel.drills import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.panel.elimination import is_learned, search_panels
 from optirank.ranks.scoring import best_class, by_class, weighted_ranks

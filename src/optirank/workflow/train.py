@@ -26,7 +26,7 @@ from optirank.model import Model, fit_calibration, fit_error_control, fit_likene
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
 from optirank.model.likeness import FurtherGenes, ValueCounter
-from optirank.model.model import SizedPanel
+from optirank.model.predictor import SizedPanel
 from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix

@@ -347,3 +347,23 @@ def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:
         norm = xp.sqrt((x * x).sum(axis=1))
         x = x / xp.maximum(norm, 1e-300)[:, None]
     return xp.where(unknown, xp.maximum(0.25 * norm, 1e-8), L)
+
+
+def steps_on_w(batch: Batch, states: States, n_steps: int) -> States:
+    """Steps on (w, b) alone at the states' reference weights."""
+    matrix = ranks_of(batch, states.gamma)
+    L = start_length(batch, matrix, states.L_w)
+    done = accelerated_steps(
+        batch, matrix, states.w, states.b, elastic_net(batch), L, n_steps
+    )
+    return with_weights(batch, states, done)
+
+
+def with_weights(batch: Batch, states: States, done: BlockResult) -> States:
+    """The states after steps on (w, b), with best intercepts and objectives."""
+    b = best_intercept(batch, done.z, done.b)
+    objective = loss_of(batch, done.z, b) + batch.penalty(done.x)
+    n_iter = states.n_iter + done.n_steps
+    return replace(
+        states, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter, z=done.z
+    )

@@ -27,12 +27,12 @@ from optirank.solver.device.blocks import (
     project,
     ranks_of,
     start_length,
+    steps_on_w,
 )
 from optirank.solver.device.sets import (
     exchange_batches,
     exchange_pairs,
     fit_weights,
-    steps_on_w,
 )
 from optirank.solver.problem import Solution
 
