@@ -25,11 +25,11 @@ from optirank.io.reading import open_expression
 from optirank.report import page, write_report
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.label_files import predict_file
-from optirank.workflow.predict import PredictOptions
+from optirank.workflow.options import DEFAULTS, PredictOptions
 from profiles import changed, take_samples
 
 
-def evaluated(path, model, label, options=None):
+def evaluated(path, model, label, options=DEFAULTS):
     with open_expression(path, label=label) as opened:
         return evaluate_profiles(opened, model, label, options)
 

@@ -19,7 +19,7 @@ from optirank.io.data import (
 )
 from optirank.model.tree import NO_LABEL, Tree
 from optirank.workflow.labels import level_names
-from optirank.workflow.options import PredictOptions, Result
+from optirank.workflow.options import DEFAULTS, PredictOptions, Result
 from optirank.workflow.performance import (
     Performance,
     check_prevalence,
@@ -90,7 +90,7 @@ def evaluate_profiles(
     adata: AnnData,
     model: Model,
     label: str,
-    options: PredictOptions | None = None,
+    options: PredictOptions = DEFAULTS,
     *,
     mapping: Mapping[str, str] | None = None,
     prevalence: Mapping[str, float] | None = None,
@@ -111,7 +111,6 @@ def evaluate_profiles(
     """
     source = source_of(adata)
     obs = annotations_of(adata)
-    options = options or PredictOptions()
     truth = _mapped(text_column(obs, label, source), mapping, model, source)
     labels = label_profiles(
         adata, model, options, progress, cluster=cluster, look_for_training=True

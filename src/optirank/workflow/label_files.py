@@ -24,7 +24,7 @@ from optirank.io.data import DataError, need
 from optirank.io.reading import check_path, guess_format, open_file
 from optirank.model.file import as_model, model_digest
 from optirank.workflow.labels import Labels
-from optirank.workflow.options import PredictOptions
+from optirank.workflow.options import DEFAULTS, PredictOptions
 from optirank.workflow.predict import label_profiles, sample_position
 from optirank.workflow.sources import names_of_files
 
@@ -43,7 +43,7 @@ def predict_file(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     model: Any,
     out: str | os.PathLike[str],
-    options: PredictOptions | None = None,
+    options: PredictOptions = DEFAULTS,
     *,
     spreadsheet: bool = False,
     progress: Progress | None = None,
@@ -64,7 +64,6 @@ def predict_file(
     files = [path] if isinstance(path, str | os.PathLike) else path
     paths = [Path(file) for file in files]
     out = Path(out)
-    options = options or PredictOptions()
     _check_files(paths, out, reading)
     fitted = as_model(model)
     names = names_of_files(paths)
@@ -131,7 +130,7 @@ def explain_sample(
     path: str | os.PathLike[str],
     model: Any,
     sample: str,
-    options: PredictOptions | None = None,
+    options: PredictOptions = DEFAULTS,
     **reading: Any,
 ) -> Labels:
     """The labels of all samples of a file, with the explanation of one of them."""

@@ -204,6 +204,9 @@ class PredictOptions:
         }
 
 
+DEFAULTS = PredictOptions()
+
+
 class Result:
     """What a verb gives: a model, what there is to say, tables, and a page.
 

@@ -41,7 +41,7 @@ from optirank.model.file import model_digest
 from optirank.model.likeness import INVERTED, value_notes
 from optirank.ranks.scoring import best_class, by_class
 from optirank.workflow.labels import Labels, probability_columns, withheld_word
-from optirank.workflow.options import PredictOptions
+from optirank.workflow.options import DEFAULTS, PredictOptions
 from optirank.workflow.query import Query
 from optirank.workflow.withholding import operating_point, withhold
 
@@ -82,7 +82,7 @@ def sample_position(adata: AnnData, sample: str | None) -> int:
 def label_profiles(
     adata: AnnData,
     model: Model,
-    options: PredictOptions | None = None,
+    options: PredictOptions = DEFAULTS,
     progress: Progress | None = None,
     genes_in: str | None = None,
     cluster: Cluster | None = None,
@@ -97,7 +97,6 @@ def label_profiles(
     ``explained`` is the position of a sample whose label is explained; that of a single
     sample always is. ``look_for_training`` warns of samples of the training.
     """
-    options = options or PredictOptions()
     groups = _clusters_asked(adata, model, options)
     adata = in_names_of(
         adata,

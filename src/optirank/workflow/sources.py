@@ -62,11 +62,10 @@ def open_sources(
     query's table.
     """
     columns = [*labels] if batch is None else [*labels, batch]
-    paths = [Path(file) for file in files]
-    names = names_of_files(paths)
+    names = names_of_files(files)
     with contextlib.ExitStack() as stack:
         parts = []
-        for path in paths:
+        for path in files:
             options = dict(reading)
             if for_query and not is_table(path, options.get("format")):
                 options["genes_in"] = None
