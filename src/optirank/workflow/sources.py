@@ -23,8 +23,9 @@ from optirank.io.data import (
     text_column,
 )
 from optirank.io.objects import FILE_COLUMN, join
-from optirank.io.reading import is_table, open_file, read_gene_names
-from optirank.io.table_files import open_text
+from optirank.io.reading import guess_format, is_table, open_file, read_gene_names
+from optirank.io.table_files import find_layout, open_text
+from optirank.io.tables import TABLE
 from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
 from optirank.ontology import (
     LabelTerm,
@@ -95,10 +96,20 @@ def genes_of_queries(
 ) -> list[str] | None:
     """The genes that all of some files have, in the order of the first; None
     without files.
+
+    Text of no format that says where its genes are, about which ``genes_in`` says
+    nothing either, is a list of genes, see `gene_names_in`.
     """
     common: list[str] | None = None
     for file in map(Path, files):
-        names = read_gene_names(file, genes_in)
+        is_list = False
+        if genes_in is None and file.is_file() and guess_format(file) == TABLE.name:
+            with readable(file), open_text(file) as lines:
+                is_list = not find_layout(file, lines).format
+        if is_list:
+            names = gene_names_in([str(file)])
+        else:
+            names = read_gene_names(file, genes_in)
         known = set(names)
         common = names if common is None else [name for name in common if name in known]
     return common
