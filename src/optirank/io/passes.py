@@ -370,7 +370,7 @@ def run_pass(
     if size is None:
         size = block_rows(len(gene_names(parts)))
     if together is None:
-        together = max(getattr(look, "together", 1) for look in accumulators)
+        together = max(int(getattr(look, "together", 1)) for look in accumulators)
     fold = Fold(empty, source_of(parts), size, together, as_sparse, dense)
     pieces = _pieces_of(parts, genes, rows)
     n_samples = sum(len(piece.rows) for piece in pieces)
