@@ -5,7 +5,6 @@ joined, and the coarser labels above them.
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from optirank.io.data import (
 )
 from optirank.io.objects import FILE_COLUMN, join
 from optirank.io.reading import guess_format, is_table, open_file, read_gene_names
-from optirank.io.table_files import find_layout, open_text
+from optirank.io.table_files import find_layout, open_text, read_pairs
 from optirank.io.tables import TABLE
 from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
 from optirank.ontology import (
@@ -344,8 +343,8 @@ def given_tree(
 ) -> Tree | None:
     """The tree of a mapping from labels to parents, of a table, or of the ontology.
 
-    A table is .csv, or .tsv with tabs, and has two columns below a header, a label and
-    its parent. In the tree of the ontology labels without a term are at the top.
+    A table has two columns below a header, a label and its parent. In the tree of the
+    ontology labels without a term are at the top.
 
     Parameters
     ----------
@@ -370,14 +369,5 @@ def given_tree(
         rows = parents_among(at_hand, ontology)
         return tree_of_table(rows, counts, "the Cell Ontology")
     path = Path(tree)
-    delimiter = "\t" if path.suffix.lower() in (".tsv", ".txt") else ","
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = [*csv.reader(file, delimiter=delimiter)]
-    for number, line in enumerate(lines, 1):
-        if len(line) != 2:
-            raise DataError(
-                f"{path}, line {number} has {len(line)} columns: a tree has two, a "
-                "label and its parent"
-            )
-    rows = [(label.strip(), parent.strip()) for label, parent in lines[1:]]
-    return tree_of_table(rows, counts, str(path))
+    rows = read_pairs(path, "a tree has two, a label and its parent")
+    return tree_of_table(rows[1:], counts, str(path))
