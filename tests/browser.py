@@ -86,7 +86,7 @@ class Session:
     """A page that stays open, driven through the browser's own protocol (DevTools).
 
     ``console`` has warnings and errors, ``requests`` the addresses that the page asked for,
-    apart from its own.
+    apart from its own, ``downloads`` the state of each file that it saves.
     """
 
     process: subprocess.Popen[bytes]
@@ -96,6 +96,7 @@ class Session:
     target: str = ""
     console: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    downloads: dict[str, str] = field(default_factory=dict)
     _number: int = 0
     _asked: dict[str, str] = field(default_factory=dict)
 
@@ -179,9 +180,23 @@ class Session:
         """Keep what the page lets the user save in a folder, without asking."""
         target, self.target = self.target, ""
         self.send(
-            "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder)
+            "Browser.setDownloadBehavior",
+            behavior="allow",
+            downloadPath=str(folder),
+            eventsEnabled=True,
         )
         self.target = target
+
+    def download(self, script: str, seconds: float = 60) -> None:
+        """Run what makes the page save a file, and wait until it is written whole."""
+        self.downloads.clear()
+        self.run(script)
+        end = time.monotonic() + seconds
+        while "completed" not in self.downloads.values():
+            if time.monotonic() > end or "canceled" in self.downloads.values():
+                raise AssertionError(f"{script} saves no file: {self.downloads}")
+            time.sleep(0.02)
+            self.run("null")  # events come with the answer
 
     def _receive(self) -> dict[str, Any]:
         text = bytearray()
@@ -204,6 +219,8 @@ class Session:
             self.console.append(json.dumps(given["args"])[:2000])
         elif method == "Log.entryAdded" and given["entry"]["level"] != "info":
             self.console.append(given["entry"]["text"])
+        elif method == "Browser.downloadProgress":
+            self.downloads[given["guid"]] = given["state"]
         elif method == "Network.requestWillBeSent":
             self.requests.append(given["request"]["url"])
             self._asked[given["requestId"]] = given["request"]["url"]

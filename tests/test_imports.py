@@ -55,6 +55,15 @@ def test_commands_on_models_need_neither_anndata_nor_scikit_learn(words):
     assert run(code) == "[]"
 
 
+def test_the_synthetic_model_needs_neither_anndata_nor_pandas():
+    code = (
+        "import sys; sys.modules['anndata'] = sys.modules['pandas'] = None\n"
+        "from optirank.datasets import make_unstable_ranks\n"
+        "print(make_unstable_ranks(20, random_state=0).X.shape)"
+    )
+    assert run(code) == "(20, 50)"
+
+
 def test_telling_counts_from_logarithms_needs_no_scikit_learn():
     code = "import sys, optirank._util.matrices; print('sklearn' in sys.modules)"
     assert run(code) == "False"

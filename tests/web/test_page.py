@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 
 import h5py
 import numpy as np
@@ -132,10 +131,7 @@ def saved(session, name):
     """The content of the file that the page saves."""
     out = session.folder / name
     out.unlink(missing_ok=True)
-    session.run("document.getElementById('save-csv').click()")
-    end = time.monotonic() + 20
-    while not out.exists() and time.monotonic() < end:
-        time.sleep(0.02)
+    session.download("document.getElementById('save-csv').click()")
     return out.read_bytes()
 
 
@@ -402,8 +398,8 @@ def test_a_thousand_samples_are_sorted_searched_and_drawn_where_seen(session, tm
         == theirs.labels.confidence[best]
     )
     session.run(
-        "const s = document.getElementById('search'); s.value = 'sample 99';"
-        "s.dispatchEvent(new Event('input'))"
+        "{ const s = document.getElementById('search'); s.value = 'sample 99';"
+        "s.dispatchEvent(new Event('input')) }"
     )
     assert (
         session.run("document.querySelector('.search .note').textContent")

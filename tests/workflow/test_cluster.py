@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import os
 import pickle
 import shutil
@@ -30,6 +31,7 @@ from example_model import (
 )
 from optirank._util.matrices import PerSample
 from optirank.io import cluster as engine_module
+from optirank.io import passes
 from optirank.io.cluster import (
     Cluster,
     ClusterError,
@@ -49,7 +51,6 @@ from optirank.io.reading import (
     read_expression,
     write_h5ad,
 )
-from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
 from optirank.workflow.label_files import predict_file
 from optirank.workflow.predict import label_profiles
@@ -88,7 +89,7 @@ def client(address):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for module in (query_pass, preparation):
+    for module in (query_pass, passes):
         monkeypatch.setattr(module, "block_rows", lambda n_genes: SIZE)
     CALLS.clear()
     FAULTS.clear()
@@ -316,6 +317,21 @@ def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path, monke
         ):
             predict_file(folder / "query.h5ad", model, out, dask=there)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "somewhere", "x://y:1"])
+def test_a_client_that_cannot_start_is_closed(address, monkeypatch):
+    monkeypatch.setattr(engine_module, "_CONNECT_SECONDS", 1.0)
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="no dask scheduler"), connect(address):
+            pass
+        clients = [
+            one for one in gc.get_objects() if issubclass(type(one), distributed.Client)
+        ]
+        assert {client.status for client in clients} <= {"closed"}
+    finally:
+        gc.enable()
 
 
 class FakeClient:

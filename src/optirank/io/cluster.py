@@ -80,10 +80,21 @@ def connect(address: str) -> Iterator[Client]:
     ValueError.
     """
     distributed = need("distributed", "dask", "a dask cluster")
+
+    class ClosingClient(distributed.Client):
+        """Closed where it cannot start: the collector of garbage would close it at any
+        time, also while another client starts, which then waits for ever.
+        """
+
+        def start(self, **options: Any) -> None:
+            try:
+                super().start(**options)
+            except BaseException:
+                self.close()
+                raise
+
     try:
-        client = distributed.Client(
-            address, timeout=_CONNECT_SECONDS, set_as_default=False
-        )
+        client = ClosingClient(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"no dask scheduler answers at {address!r}: {error}; start one (dask "

@@ -326,18 +326,13 @@ def join(parts: Sequence[AnnData], names: Sequence[str] | None = None) -> list[A
     Parameters
     ----------
     parts : the sets, in order.
-    names : what the column says of each; by default where they come from, numbered
-        where that is the same.
+    names : what the column says of each, all different; by default where they come
+        from, numbered where that is the same.
     """
     if names is None:
         names = [source_of(part) for part in parts]
         if len(set(names)) < len(names):
             names = [f"{name} {number}" for number, name in enumerate(names, 1)]
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"{len(parts)} sources are called {some(names)}: give each a name of its "
-            "own"
-        )
     first = unique_genes(parts[0])
     panel = dict.fromkeys(used_names(first))
     # Such as Ensembl ids beside symbols

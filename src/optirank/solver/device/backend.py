@@ -49,8 +49,7 @@ class Backend:
         """Shared memory that a block of threads may ask for: 64 to 227 KiB on GPUs
         of today.
         """
-        device = self.xp.cuda.Device()
-        return int(device.attributes["MaxSharedMemoryPerBlockOptin"])
+        return _most_shared_bytes(self.xp)
 
     def launch(
         self,
@@ -63,7 +62,7 @@ class Backend:
         types: tuple[str, str] | None = None,
     ) -> None:
         """Run a kernel; ``types`` are the unsigned types of one in ``orders.cu``."""
-        kernel = _kernel(self.xp, name, types, self.shared_bytes)
+        kernel = _kernel(self.xp, name, types)
         kernel(blocks, (threads,), arguments, shared_mem=shared)
 
     def fuse(self, function: Callable) -> Callable:
@@ -124,12 +123,16 @@ class Backend:
 
 
 @cache
-def _kernel(cupy: Any, name: str, types: tuple[str, str] | None, shared: int) -> Any:
+def _kernel(cupy: Any, name: str, types: tuple[str, str] | None) -> Any:
     kernel = _module(cupy, types).get_function(name)
     # Those of orders ask for shared memory at each launch, up to all of it
     if types is not None:
-        kernel.max_dynamic_shared_size_bytes = shared
+        kernel.max_dynamic_shared_size_bytes = _most_shared_bytes(cupy)
     return kernel
+
+
+def _most_shared_bytes(cupy: Any) -> int:
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
 
 
 @cache
