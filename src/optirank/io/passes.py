@@ -405,7 +405,8 @@ def _pieces_of(
         inside: NDArray[np.intp] | range = range(part.n_obs)
         if rows is not None:
             inside = rows[(rows >= first) & (rows < stop)] - first
-        pieces.append(Piece(part, *columns_of(part, genes), inside, start))
+        if len(inside):
+            pieces.append(Piece(part, *columns_of(part, genes), inside, start))
         first = stop
         start += len(inside)
     return pieces

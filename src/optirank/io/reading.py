@@ -367,7 +367,7 @@ def write_h5ad(
     ``source`` goes to ``uns``.
     """
     obs = annotations_of(data)
-    texts = obs.select_dtypes(object).columns
+    texts = [name for name in obs if pd.api.types.is_object_dtype(obs[name])]
     obs = obs.astype(dict.fromkeys(texts, "category"))
     uns = {"source": source} if source else None
     with warnings.catch_warnings(), replacing(path) as temporary:

@@ -330,11 +330,13 @@ class TextTable:
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns, by their positions in the header, column 0 as text; where the
-        table is not wide, or most are asked for, all are parsed once and kept.
+        table is not wide, all are parsed once and kept.
         """
-        if len(self.header) > _WIDE and 2 * len(columns) < len(self.header):
-            return self._parse(sorted(set(columns)))
-        return pd.DataFrame(self._whole[list(columns)])
+        if len(self.header) <= _WIDE:
+            return pd.DataFrame(self._whole[list(columns)])
+        if 2 * len(columns) > len(self.header):  # pandas is slow at choosing many
+            return pd.DataFrame(self._parse(None)[list(columns)])
+        return self._parse(sorted(set(columns)))
 
     @cached_property
     def _whole(self) -> pd.DataFrame:
