@@ -28,7 +28,6 @@ exclude_patterns = ["_build", "_ext"]
 nitpicky = True
 smartquotes_action = "D"  # dashes; quotes stay, since what is quoted may be typed
 nitpick_ignore = [
-    ("py:mod", "optirank.model.genes"),  # its rule is on the page of the method
     ("py:exc", "DeviceError"),  # not part of the public names
 ]
 

@@ -349,7 +349,7 @@ def test_every_format_is_named_where_a_user_looks():
 
 
 def test_a_metric_of_evaluate_is_in_the_table_and_on_the_page(monkeypatch, tmp_path):
-    known = performance._class_table
+    known = performance._measures_by_class
 
     def with_youden(table, withheld, names, prevalence):
         per_class = known(table, withheld, names, prevalence)
@@ -359,7 +359,7 @@ def test_a_metric_of_evaluate_is_in_the_table_and_on_the_page(monkeypatch, tmp_p
         return per_class
 
     monkeypatch.setitem(performance.MEASURES, "youden", "Youden")
-    monkeypatch.setattr(performance, "_class_table", with_youden)
+    monkeypatch.setattr(performance, "_measures_by_class", with_youden)
     model, query = trained_example()
     page = tmp_path / "page.html"
     judged = tl.evaluate(as_anndata(query), model, "cell_type", report=page)

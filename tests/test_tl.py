@@ -303,6 +303,9 @@ def test_bad_input_changes_nothing(options, error, message, model, adata):
 def test_what_holds_no_profiles_is_refused_with_a_remedy(model, adata):
     with pytest.raises(TypeError, match="read_h5ad"):
         optirank.tl.annotate("query.h5ad", model)
+    for label in ("cell_type", ["coarse", "fine"]):
+        with pytest.raises(TypeError, match="read_h5ad"):
+            optirank.tl.train("reference.h5ad", label)
     with pytest.raises(TypeError, match=r"not a ndarray: name its genes"):
         optirank.tl.annotate(adata.X.toarray(), model)
 

@@ -355,8 +355,6 @@ def test_several_data_sets_are_used_over_their_common_genes(data):
     ]
     with pytest.raises(DataError, match="have 0 genes in common"):
         join([data, make(np.ones((1, 1)), ["other"])])
-    with pytest.raises(DataError, match="give each a name of its own"):
-        join([data, other], ["same", "same"])
 
 
 def test_features_that_are_no_genes_are_left_out_and_said(data, tmp_path):

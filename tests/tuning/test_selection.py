@@ -96,20 +96,14 @@ def test_settings_without_a_score_are_never_chosen():
         select(np.full((2, 2), np.nan), np.ones((2, 2)))
 
 
-def tables(scores, n_platforms=2):
-    """Plain and shifted scores that are equal in all folds and on all platforms."""
-    plain = np.repeat(np.array(scores)[:, None], 3, axis=1)
-    return plain, np.repeat(plain[:, :, None], n_platforms, axis=2)
-
-
 def test_the_default_is_left_only_for_what_is_better_by_more_than_the_margin():
     genes = np.full((3, 3), 50.0)
-    plain, shifted = tables([0.90, 0.91, 0.90 + MARGIN])
-    assert select_for_transfer(plain, shifted, genes, default=0) == 0
-    assert select_for_transfer(plain, shifted, genes, default=None) == 2
-    plain, shifted = tables([0.90, 0.911, 0.901 + MARGIN])
-    assert select_for_transfer(plain, shifted, genes, default=0) == 2
-    assert select_for_transfer(plain, shifted, genes, default=1) == 1
+    scores = np.array([0.90, 0.91, 0.90 + MARGIN])
+    assert select_for_transfer(scores, genes, default=0) == 0
+    assert select_for_transfer(scores, genes, default=None) == 2
+    scores = np.array([0.90, 0.911, 0.901 + MARGIN])
+    assert select_for_transfer(scores, genes, default=0) == 2
+    assert select_for_transfer(scores, genes, default=1) == 1
 
 
 def test_the_default_setting_is_found_in_a_grid_that_has_it():
@@ -134,16 +128,20 @@ def test_real_shifts_count_before_simulated_ones():
     plain, shifted = np.array([[0.8, 0.8], [0.9, 0.9]]), np.zeros((2, 2, 1))
     shifted[0] = 1.0
     genes = np.ones((2, 2))
-    assert select_for_transfer(plain, shifted, genes, default=0) == 0
-    assert select_for_transfer(plain, shifted, genes, default=0, real=True) == 1
+    simulated = transfer_scores(plain, shifted)
+    assert select_for_transfer(simulated, genes, default=0) == 0
+    real = transfer_scores(plain, shifted, real=True)
+    assert select_for_transfer(real, genes, default=0) == 1
 
 
 def test_folds_without_a_score_do_not_count_for_transfer():
-    plain, shifted = tables([0.8, 0.9])
-    plain[:, 1], shifted[:, 1] = np.nan, np.nan
+    plain = np.repeat([[0.8], [0.9]], 3, axis=1)
+    plain[:, 1] = np.nan
+    shifted = np.repeat(plain[:, :, None], 2, axis=2)
     assert transfer_scores(plain, shifted) == pytest.approx([0.8, 0.9])
+    none = transfer_scores(plain * np.nan, shifted)
     with pytest.raises(ValueError, match="no setting has a finite mean score"):
-        select_for_transfer(plain * np.nan, shifted, np.ones((2, 3)), default=0)
+        select_for_transfer(none, np.ones((2, 3)), default=0)
 
 
 BINARY = np.array([0, 1])

@@ -31,6 +31,7 @@ from example_model import (
 )
 from optirank._util.matrices import PerSample
 from optirank.io import cluster as engine_module
+from optirank.io import passes
 from optirank.io.cluster import (
     Cluster,
     ClusterError,
@@ -50,7 +51,6 @@ from optirank.io.reading import (
     read_expression,
     write_h5ad,
 )
-from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
 from optirank.workflow.label_files import predict_file
 from optirank.workflow.predict import label_profiles
@@ -89,7 +89,7 @@ def client(address):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for module in (query_pass, preparation):
+    for module in (query_pass, passes):
         monkeypatch.setattr(module, "block_rows", lambda n_genes: SIZE)
     CALLS.clear()
     FAULTS.clear()

@@ -94,3 +94,19 @@ def test_names_come_from_options_and_files(tmp_path):
     path.write_text("# nothing\n")
     with pytest.raises(DataError, match="names no gene"):
         gene_names_in([str(path)])
+
+
+def test_genes_to_use_are_those_of_a_list_or_of_data(tmp_path):
+    probes = tmp_path / "probes.txt"
+    probes.write_text("# ordered\nCD4\nCD8A\nMS4A1\n")
+    assert genes_of_queries([probes]) == ["CD4", "CD8A", "MS4A1"]
+    says_rows = tmp_path / "query.gct"
+    says_rows.write_text(
+        "#1.2\n3\t2\nName\tDescription\tone\ttwo\n"
+        "CD8A\tna\t1\t2\nCD4\tna\t0\t2\nCD19\tna\t3\t1\n"
+    )
+    assert genes_of_queries([says_rows]) == ["CD8A", "CD4", "CD19"]
+    assert genes_of_queries([probes, says_rows]) == ["CD4", "CD8A"]
+    table = tmp_path / "query.csv"
+    table.write_text("sample,CD4,CD8A\none,1,2\ntwo,3,4\n")
+    assert genes_of_queries([table], "columns") == ["CD4", "CD8A"]

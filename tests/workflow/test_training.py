@@ -241,6 +241,10 @@ def test_the_methods_of_the_paper(cells, method):
         ({"method": "optirank", "n_genes": 30}, "chooses its genes itself"),
         ({"exclude": "*"}, "0 of .* genes are left"),
         ({"include": ("NOWHERE",)}, "lacks 1 of the genes that must be.*NOWHERE"),
+        (
+            {"include": ("NOWHERE",), "exclude": ("NOW*", "MT-*")},
+            r"lacks 1 of .* in the panel \(they may be excluded\): NOWHERE",
+        ),
         ({"query_genes": ["x", "y"]}, "shares 0 genes"),
         ({"gene_list": ["x", "y"]}, "0 of the 2 genes asked for"),
         ({"batch": "one"}, "single value"),

@@ -86,15 +86,7 @@ def design(
             "--skip-unknown",
         ),
     ] = False,
-    query: Annotated[
-        Path | None,
-        opt.option(
-            "QUERY",
-            "To be labelled later: use only its genes; a list of genes will do.",
-            opt.GENES,
-            "--for",
-        ),
-    ] = None,
+    query: opt.Query = None,
     include: opt.Include = None,
     exclude: Annotated[
         list[str] | None,
@@ -156,10 +148,10 @@ def design(
       optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
       optirank design ref.h5ad --label type --genes 50 --test spots.h5ad -o panel.csv
     """
-    from optirank.io.reading import is_table, open_file, read_gene_names
+    from optirank.io.reading import is_table, open_file
     from optirank.model import save
     from optirank.workflow.design import design as run
-    from optirank.workflow.sources import gene_names_in, open_sources
+    from optirank.workflow.sources import open_sources
 
     if test_label is not None and test is None:
         raise ValueError("--test-label is about test data: name them (--test FILE)")
@@ -168,28 +160,16 @@ def design(
             f"{gene_list} does not exist: name a file of genes (--list)"
         )
     reading = opt.reading_options(context)
-    genes_in = reading.get("genes_in")
-    query_genes = None
-    if query is not None:
-        is_list = query.is_file() and is_table(query) and genes_in is None
-        if is_list:
-            query_genes = gene_names_in([str(query)])
-        else:
-            query_genes = read_gene_names(query, genes_in)
-    asked = opt.among(
-        DesignOptions,
-        context,
-        **opt.reference_options(context),
-        query_genes=query_genes,
-    )
+    asked = opt.among(DesignOptions, context, **opt.reference_options(context))
     judged_by = test_label or asked.label[-1]
     judging: Any = nullcontext()
     if test is not None:
-        genes_in = genes_in if is_table(test) else None
+        genes_in = reading.get("genes_in") if is_table(test) else None
         judging = open_file(test, label=judged_by, genes_in=genes_in)
+    opened = open_sources(files, asked.label, batch, for_query=bool(query), **reading)
     with (
         outputs(context, {"the panel": out, "the model": model_out}) as target,
-        open_sources(files, asked.label, batch, **reading) as (data, source_column),
+        opened as (data, source_column),
         judging as judges,
         progress_bar("designing", lines=True) as bar,
     ):

@@ -82,6 +82,16 @@ Threads = Annotated[
     int | None,
     option("N", "Threads; default: all processors.", None, "--jobs", "-j", min=1),
 ]
+Query = Annotated[
+    list[Path] | None,
+    option(
+        "QUERY",
+        "To be labelled later: use only its genes; a list of genes will do. "
+        "Repeatable.",
+        GENES,
+        "--for",
+    ),
+]
 Include = Annotated[
     list[str] | None,
     option(
@@ -338,10 +348,14 @@ def reference_options(context: typer.Context) -> dict[str, Any]:
     """What a training or a design was given, in the product's words: columns of labels,
     genes by name from the files that list them, and the threads.
     """
-    from optirank.workflow.sources import gene_names_in
+    from optirank.workflow.sources import gene_names_in, genes_of_queries
 
     given = context.params
-    options = {"label": listed(given["label"]), "n_jobs": given["n_jobs"] or -1}
+    options = {
+        "label": listed(given["label"]),
+        "n_jobs": given["n_jobs"] or -1,
+        "query_genes": genes_of_queries(given["query"] or (), given["genes_in"]),
+    }
     for name in ("include", "exclude", "gene_list"):
         if given[name]:
             options[name] = gene_names_in([str(item) for item in items_of(given[name])])

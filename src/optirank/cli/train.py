@@ -164,15 +164,7 @@ def train(
             opt.GENES,
         ),
     ] = None,
-    query: Annotated[
-        list[Path] | None,
-        opt.option(
-            "QUERY",
-            "To be labelled later: use only its genes. Repeatable.",
-            opt.GENES,
-            "--for",
-        ),
-    ] = None,
+    query: opt.Query = None,
     include: opt.Include = None,
     exclude: Annotated[
         list[str] | None,
@@ -212,7 +204,7 @@ def train(
     """
     from optirank.io.cluster import cluster_at
     from optirank.model import save
-    from optirank.workflow.sources import counts_by_file, genes_of_queries, open_sources
+    from optirank.workflow.sources import counts_by_file, open_sources
     from optirank.workflow.train import train as run
 
     reading = opt.reading_options(context)
@@ -221,7 +213,6 @@ def train(
         context,
         **opt.reference_options(context),
         mapping=opt.renamed(mapping),
-        query_genes=genes_of_queries(query or (), reading.get("genes_in")),
     )
     opened = open_sources(files, asked.label, batch, for_query=bool(query), **reading)
     with (

@@ -245,13 +245,9 @@ class OptirankClassifierCV(RankLinearClassifier):
         params = self.cv_results_["params"]
         if platforms:
             shifted = np.stack(tables[1:], axis=2)
-            self.cv_results_["mean_transfer_score"] = transfer_scores(
-                table, shifted, real=real
-            )
-            default = default_setting(params)
-            index = select_for_transfer(
-                table, shifted, n_genes, default=default, real=real
-            )
+            scores = transfer_scores(table, shifted, real=real)
+            self.cv_results_["mean_transfer_score"] = scores
+            index = select_for_transfer(scores, n_genes, default_setting(params))
         else:
             index = select(table[:, scored], n_genes, self.selection)
         self.best_index_ = index

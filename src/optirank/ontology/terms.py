@@ -23,6 +23,7 @@ from pathlib import Path
 
 from optirank._util.files import write_text
 from optirank._util.names import some
+from optirank.io.table_files import read_fields
 
 TABLE = "cell_ontology.tsv.gz"
 ID_COLUMN = "cell_type_ontology_term_id"  # CELLxGENE's name for ids of cell types
@@ -275,32 +276,32 @@ def write_terms(
 def read_terms(path: Path, ontology: Ontology) -> dict[str, str]:
     """The id of each label in a table that has one; ValueError names a bad line.
 
-    Tables are .csv, or .tsv with tabs, with the columns ``label`` and
-    ``cell_type_ontology_term_id``. A label whose id is empty or "unknown" has none.
+    Tables have the columns ``label`` and ``cell_type_ontology_term_id``. A label whose
+    id is empty or "unknown" has none.
     """
-    delimiter = "\t" if path.suffix.lower() in (".tsv", ".txt") else ","
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file, delimiter=delimiter)
-        lacking = {"label", ID_COLUMN} - set(reader.fieldnames or ())
-        if lacking:
+    lines = read_fields(path)
+    header = lines[0][1] if lines else []
+    lacking = {"label", ID_COLUMN} - set(header)
+    if lacking:
+        raise ValueError(
+            f"{path} has no column {min(lacking)!r}: it has {some(header)}; "
+            "optirank labels writes such a table"
+        )
+    ids: dict[str, str] = {}
+    for number, fields in lines[1:]:
+        row = dict(zip(header, fields, strict=False))
+        label = row.get("label", "")
+        term = row.get(ID_COLUMN, "").strip()
+        if term in ("", NO_TERM):
+            continue
+        where = f"{path}, line {number}"
+        if term not in ontology.terms:
             raise ValueError(
-                f"{path} has no column {min(lacking)!r}: it has "
-                f"{some(reader.fieldnames or ())}; optirank labels writes such a table"
+                f"{where}: {term!r} is no term in use of the Cell Ontology "
+                f"{ontology.version}: give an id such as CL:0000236, or none"
             )
-        ids: dict[str, str] = {}
-        for row in reader:
-            label = row["label"] or ""
-            term = (row[ID_COLUMN] or "").strip()
-            if term in ("", NO_TERM):
-                continue
-            where = f"{path}, line {reader.line_num}"
-            if term not in ontology.terms:
-                raise ValueError(
-                    f"{where}: {term!r} is no term in use of the Cell Ontology "
-                    f"{ontology.version}: give an id such as CL:0000236, or none"
-                )
-            if ids.setdefault(label, term) != term:
-                raise ValueError(
-                    f"{where}: {label!r} is {ids[label]} above: keep one of the two"
-                )
+        if ids.setdefault(label, term) != term:
+            raise ValueError(
+                f"{where}: {label!r} is {ids[label]} above: keep one of the two"
+            )
     return ids

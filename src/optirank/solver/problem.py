@@ -99,8 +99,8 @@ class Solution:
     converged: bool = True
     path: list[dict] = field(default_factory=list)  # what happened at each stage
     # Of a search: CPU time, its share of its chain, and scores by view
-    seconds: float = 0.0
-    scores: dict[str, NDArray] = field(default_factory=dict)
+    seconds: float = 0.0  # CPU time in a search, its share of its chain
+    scores: dict[str, NDArray] = field(default_factory=dict)  # by view of a search
 
     @property
     def genes(self) -> NDArray:

@@ -143,23 +143,15 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     return int(allowed[order[0]])
 
 
-def select_for_transfer(
-    plain: NDArray,
-    shifted: NDArray,
-    n_genes: NDArray,
-    *,
-    default: int | None,
-    real: bool = False,
-) -> int:
-    """The setting that should work best on another platform, by its `transfer_scores`.
+def select_for_transfer(scores: NDArray, n_genes: NDArray, default: int | None) -> int:
+    """The setting that should work best on another platform, by its `transfer_scores`
+    and, of equal ones, by its numbers of genes (settings x folds).
 
-    ``plain`` are scores of held-out samples (settings x folds), ``shifted`` those on
-    simulated platforms (settings x folds x platforms). Held-out scores of one platform
-    differ by less than their noise between settings that do very differently on
-    another: so the ``default``, which did best over real pairs of platforms, is left
-    only for one that is better by more than ``MARGIN``.
+    Held-out scores of one platform differ by less than their noise between settings
+    that do very differently on another: so the ``default``, which did best over real
+    pairs of platforms, is left only for one that is better by more than ``MARGIN``.
     """
-    score = _comparable(transfer_scores(plain, shifted, real=real))
+    score = _comparable(scores)
     best = int(np.lexsort((n_genes.mean(axis=1), -score))[0])
     if default is not None and score[best] <= score[default] + MARGIN:
         return default
@@ -170,8 +162,10 @@ def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> 
     """What `select_for_transfer` judges by: the plain score counts once, the platforms
     twice.
 
-    Where folds leave whole sources out (``real`` shifts), or without platforms, it is
-    the plain score. Folds that have no score do not count; NaN where none has.
+    ``plain`` are scores of held-out samples (settings x folds), ``shifted`` those on
+    simulated platforms (settings x folds x platforms). Where folds leave whole sources
+    out (``real`` shifts), or without platforms, it is the plain score. Folds that have
+    no score do not count; NaN where none has.
     """
     there = scored_folds(plain)
     if not there.any():

@@ -266,8 +266,9 @@ def included_genes(
     if missing:
         named = [with_likely_name(name, texts) for name in missing]
         raise DataError(
-            f"{source} lacks {len(missing)} of the genes that must be in the panel: "
-            f"{some(named, 30)}; correct them, or require fewer (include=)"
+            f"{source} lacks {len(missing)} of the genes that must be in the panel"
+            f"{_restrictions(options)}: {some(named, 30)}; correct them, or require "
+            "fewer (include=)"
         )
     if not hits:
         return np.zeros(0, dtype=np.intp)
@@ -280,3 +281,14 @@ def included_genes(
     what = counted(len(positions), "gene is", "genes are")
     notes.append(f"{what} in the panel as asked: {some(genes[positions])}")
     return positions
+
+
+def _restrictions(options: TrainingOptions) -> str:
+    """Why genes that the data have may not be there, in words."""
+    given = {
+        "outside the list of genes": options.gene_list is not None,
+        "excluded": bool(options.exclude),
+        "missing in the query": options.query_genes is not None,
+    }
+    reasons = [reason for reason, is_given in given.items() if is_given]
+    return f" (they may be {' or '.join(reasons)})" if reasons else ""

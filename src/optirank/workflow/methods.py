@@ -100,7 +100,11 @@ def train_settings(
     simulated platforms; the rule of ``selection="transfer"`` chooses. At most 500
     samples per class are used.
     """
-    from optirank.tuning.selection import default_setting, select_for_transfer
+    from optirank.tuning.selection import (
+        default_setting,
+        select_for_transfer,
+        transfer_scores,
+    )
 
     settings = SETTINGS[options.method]
     sums = prepared.sums
@@ -136,13 +140,9 @@ def train_settings(
             ]
             progress(column * len(settings) + row + 1, n_fits)
     plain = accuracies[:, :, 0]
-    chosen = select_for_transfer(
-        plain,
-        accuracies[:, :, 1:],
-        n_genes,
-        default=default_setting(settings),
-        real=prepared.sources is not None,
-    )
+    has_sources = prepared.sources is not None
+    of_settings = transfer_scores(plain, accuracies[:, :, 1:], real=has_sources)
+    chosen = select_for_transfer(of_settings, n_genes, default_setting(settings))
     columns = sums.best_genes(_N_CANDIDATES)
     estimator = _make(options.method, settings[chosen], prepared.n_threads)
     estimator.fit(X[:, columns], prepared.classes[y], weights)

@@ -174,7 +174,7 @@ def performance(
         for c, name in enumerate(names)
         if 0 < (true == c).sum() < len(true)
     }
-    per_class = _class_table(table, n_hidden, names, prevalence)
+    per_class = _measures_by_class(table, n_hidden, names, prevalence)
     for measure in ("auc", "average_precision"):
         per_class[measure] = [
             getattr(curves[name], measure) if name in curves else np.nan
@@ -280,7 +280,7 @@ def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame
     )
 
 
-def _class_table(
+def _measures_by_class(
     table: NDArray,
     withheld: NDArray,
     names: tuple[str, ...],

@@ -25,7 +25,6 @@ from optirank.io.data import (
     DataError,
     about,
     annotations_of,
-    block_rows,
     gene_names,
     notes_of,
     other_names,
@@ -210,7 +209,6 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     plain = panel.probabilities(query.scores)
     soft = panel.probabilities(query.scores, calibrated=False)
     genes = gene_names(query.adata)
-    size = block_rows(len(genes))
 
     def over_query(
         accumulators: Sequence[Accumulator],
@@ -218,7 +216,7 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
         rows: NDArray | None = None,
     ) -> None:
         chosen = None if columns is None else genes[columns]
-        run_pass(query.adata, accumulators, chosen, size=size, rows=rows)
+        run_pass(query.adata, accumulators, chosen, rows=rows)
 
     learned = learn_from_query(soft, over_query, len(genes))
     return sharpened(learned, float(plain.max(axis=1).mean()))

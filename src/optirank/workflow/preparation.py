@@ -20,7 +20,6 @@ from optirank._util.work import worker_count
 from optirank.io.data import (
     DataError,
     annotations_of,
-    block_rows,
     gene_names,
     notes_of,
     parts_of,
@@ -265,16 +264,8 @@ class Prepared:
         self, accumulators: Sequence[Accumulator], columns: NDArray | None = None
     ) -> None:
         """Feed accumulators with all samples in use, and some of the genes (all)."""
-        n_samples = sum(part.n_obs for part in self.data)
-        run_pass(
-            self.data,
-            accumulators,
-            self.genes if columns is None else self.genes[columns],
-            size=block_rows(self.n_genes_of_file),
-            rows=None if len(self.rows) == n_samples else self.rows,
-            together=max(getattr(look, "together", 1) for look in accumulators),
-            cluster=self.cluster,
-        )
+        genes = self.genes if columns is None else self.genes[columns]
+        run_pass(self.data, accumulators, genes, rows=self.rows, cluster=self.cluster)
 
 
 def _usable_samples(

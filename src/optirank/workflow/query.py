@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,26 +104,13 @@ class Query:
         n_classes = len(model.classes)
         few = every_so_many(n_samples)
         every = 1 if all_likeness else few
-        # All that there is to know of the samples: a further accumulator goes here
-        narrowed = predictor.narrowed()
-        looks: dict[str, Accumulator] = {
-            "scores": PerSample(n_samples, narrowed.scores),
-            "genes_apart": PerSample(n_samples, genes_apart),
-            "checksums": PerSample(n_samples, checksums),
-            "values": ValueCounter(),
-            "moments": GeneMoments(),
-        }
+        looks = _looks(predictor, n_samples)
         known = predictor.likeness_score if all_likeness else predictor.panel.likeness
         if known is not None:
-            looks["likeness"] = _EverySoMany(
-                n_samples,
-                lambda block: narrowed.likeness(
-                    block, best_class(narrowed.scores(block))
-                ),
-                every,
-            )
-        whole = predictor.size == model.n_genes and predictor.match.present.all()
-        if look_for_training and whole:
+            looks["likeness"] = _EverySoMany(n_samples, _likeness_of(predictor), every)
+        known_samples = set(model.card.fingerprints)
+        has_own_panel = predictor.size == model.n_genes
+        if look_for_training and has_own_panel and predictor.match.present.all():
             looks["fingerprints"] = PerSample(n_samples, fingerprints)
         columns, means = _further(adata, predictor)
         read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
@@ -153,10 +140,8 @@ class Query:
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
         self.labels_looked_at: NDArray = best_class(self.scores[::every])
-        known_samples = set(model.card.fingerprints)
-        self.n_of_training = len(
-            known_samples.intersection(found.get("fingerprints", ()))
-        )
+        of_training = known_samples.intersection(found.get("fingerprints", ()))
+        self.n_of_training = len(of_training)
         self.values: ValueShares = found["values"]
         self.standardised: bool = found["moments"]
         none = np.zeros(n_classes), np.zeros((n_classes, 0))
@@ -169,13 +154,37 @@ class Query:
             missing=1.0 - float(predictor.match.present.mean()),
         )
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]
-        self.inverted = False
-        if means.shape[1] >= FEWEST_GENES:
-            shares = counts / max(1.0, counts.sum())
-            self.inverted = looks_inverted(shares @ of_labels, means)
+        self.inverted = _is_inverted(means, counts, of_labels)
         self.checksum = whole_checksum(
             found["checksums"], predictor.match.genes, np.array(adata.obs_names)
         )
+
+
+def _looks(predictor: Predictor, n_samples: int) -> dict[str, Accumulator]:
+    """What is gathered of the panel's genes in every query: a further accumulator goes
+    here.
+    """
+    return {
+        "scores": PerSample(n_samples, predictor.narrowed().scores),
+        "genes_apart": PerSample(n_samples, genes_apart),
+        "checksums": PerSample(n_samples, checksums),
+        "values": ValueCounter(),
+        "moments": GeneMoments(),
+    }
+
+
+def _likeness_of(predictor: Predictor) -> Callable[[NDArray], NDArray]:
+    """What gives the likeness of the samples of a block to their labels."""
+    narrowed = predictor.narrowed()
+    return lambda block: narrowed.likeness(block, best_class(narrowed.scores(block)))
+
+
+def _is_inverted(means: NDArray, counts: NDArray, of_labels: NDArray) -> bool:
+    """Whether the genes of the samples are in the opposite order of every class's."""
+    if means.shape[1] < FEWEST_GENES:
+        return False
+    shares = counts / max(1.0, counts.sum())
+    return looks_inverted(shares @ of_labels, means)
 
 
 def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:

@@ -5,7 +5,6 @@ joined, and the coarser labels above them.
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,8 +22,9 @@ from optirank.io.data import (
     text_column,
 )
 from optirank.io.objects import FILE_COLUMN, join
-from optirank.io.reading import is_table, open_file, read_gene_names
-from optirank.io.table_files import open_text
+from optirank.io.reading import guess_format, is_table, open_file, read_gene_names
+from optirank.io.table_files import find_layout, open_text, read_pairs
+from optirank.io.tables import TABLE
 from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
 from optirank.ontology import (
     LabelTerm,
@@ -95,10 +95,20 @@ def genes_of_queries(
 ) -> list[str] | None:
     """The genes that all of some files have, in the order of the first; None
     without files.
+
+    Text of no format that says where its genes are, about which ``genes_in`` says
+    nothing either, is a list of genes, see `gene_names_in`.
     """
     common: list[str] | None = None
     for file in map(Path, files):
-        names = read_gene_names(file, genes_in)
+        is_list = False
+        if genes_in is None and file.is_file() and guess_format(file) == TABLE.name:
+            with readable(file), open_text(file) as lines:
+                is_list = not find_layout(file, lines).format
+        if is_list:
+            names = gene_names_in([str(file)])
+        else:
+            names = read_gene_names(file, genes_in)
         known = set(names)
         common = names if common is None else [name for name in common if name in known]
     return common
@@ -333,8 +343,8 @@ def given_tree(
 ) -> Tree | None:
     """The tree of a mapping from labels to parents, of a table, or of the ontology.
 
-    A table is .csv, or .tsv with tabs, and has two columns below a header, a label and
-    its parent. In the tree of the ontology labels without a term are at the top.
+    A table has two columns below a header, a label and its parent. In the tree of the
+    ontology labels without a term are at the top.
 
     Parameters
     ----------
@@ -359,14 +369,5 @@ def given_tree(
         rows = parents_among(at_hand, ontology)
         return tree_of_table(rows, counts, "the Cell Ontology")
     path = Path(tree)
-    delimiter = "\t" if path.suffix.lower() in (".tsv", ".txt") else ","
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        lines = [*csv.reader(file, delimiter=delimiter)]
-    for number, line in enumerate(lines, 1):
-        if len(line) != 2:
-            raise DataError(
-                f"{path}, line {number} has {len(line)} columns: a tree has two, a "
-                "label and its parent"
-            )
-    rows = [(label.strip(), parent.strip()) for label, parent in lines[1:]]
-    return tree_of_table(rows, counts, str(path))
+    rows = read_pairs(path, "a tree has two, a label and its parent")
+    return tree_of_table(rows[1:], counts, str(path))

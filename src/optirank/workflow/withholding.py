@@ -88,20 +88,8 @@ def withhold(
             notes.append(
                 f"{aim}: whether these are like it cannot be checked by other genes"
             )
-    tied = query.genes_apart == 0
-    reasons[tied] = NO_INFORMATION
-    if tied.any():
-        what = counted(int(tied.sum()), "sample has", "samples have")
-        notes.append(
-            f"{what} the same value in all genes of the panel, and no label is given"
-        )
-    few = (query.genes_apart < _FEW_GENES) & ~tied
-    if few.any():
-        notes.append(
-            f"in {counted(int(few.sum()), 'sample', 'samples')} all but "
-            f"{_FEW_GENES - 1} or fewer genes of the panel have the same value: "
-            "labels there rest on few genes"
-        )
+    reasons[query.genes_apart == 0] = NO_INFORMATION
+    notes += _tied_notes(query.genes_apart)
     if options.strict and query.alarms:
         reasons[:] = STRICT
     return reasons, rule, notes
@@ -171,6 +159,25 @@ def _how_many(below: NDArray[np.bool_], coarser: NDArray[np.bool_]) -> str:
         share = percent(coarser.mean())
         what += f", {coarser.sum()} ({share}) {verb} coarser than a class"
     return what
+
+
+def _tied_notes(genes_apart: NDArray[np.intp]) -> list[str]:
+    """In how many samples all genes of the panel, or nearly all, have one value."""
+    notes = []
+    tied = genes_apart == 0
+    if tied.any():
+        what = counted(int(tied.sum()), "sample has", "samples have")
+        notes.append(
+            f"{what} the same value in all genes of the panel, and no label is given"
+        )
+    few = (genes_apart < _FEW_GENES) & ~tied
+    if few.any():
+        notes.append(
+            f"in {counted(int(few.sum()), 'sample', 'samples')} all but "
+            f"{_FEW_GENES - 1} or fewer genes of the panel have the same value: "
+            "labels there rest on few genes"
+        )
+    return notes
 
 
 def operating_point(model: Model, asked: Mapping[str, float]) -> tuple[int, float, str]:

@@ -1,4 +1,4 @@
-// Sorting and the rank pass of optirank.solver.device.orders, one block per sample.
+// Sorting and the rank pass of optirank.solver.device.backend, one block per sample.
 // INDEX and KEY stand for unsigned integer types.
 extern "C" {
 

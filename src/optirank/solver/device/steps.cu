@@ -1,4 +1,4 @@
-// The CUDA kernels of optirank.solver.device.steps and weights: one block of whole warps per problem,
+// The CUDA kernels of optirank.solver.device.blocks and sets: one block of whole warps per problem,
 // or per right-hand side. tests/numpy_device.py says in NumPy what each computes.
 
 // Sums over the threads of a block; all of them get both.

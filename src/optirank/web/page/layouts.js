@@ -1,4 +1,4 @@
-// Where the table is in a text file, and what its columns are: the rules of `table_layouts` of Python.
+// Where the table is in a text file, and what its columns are: the rules of `optirank.io.table_files`.
 
 import { fieldTexts, linesOf, textOf } from "./lines.js";
 import { some } from "./text.js";
