@@ -85,6 +85,6 @@ def test_an_address_without_a_scheduler_is_refused(monkeypatch):
     def refuse(*_, **__):
         raise OSError("timed out")
 
-    monkeypatch.setattr(distributed, "Client", refuse)
+    monkeypatch.setattr(distributed.Client, "start", refuse)
     with pytest.raises(ValueError, match="no dask scheduler answers at"):
         connect("tcp://127.0.0.1:1").__enter__()

@@ -196,8 +196,11 @@ def replacing(path: PathLike) -> Iterator[Path]:
     """
     path = Path(path)
     if _is_stream(path):
-        with _written_into(path) as temporary:
+        with tempfile.TemporaryDirectory() as folder:
+            temporary = Path(folder) / "content"
             yield temporary
+            with temporary.open("rb") as content, path.open("wb") as file:
+                shutil.copyfileobj(content, file)
         return
     target = _real(path)
     temporary = _beside(target, f"{secrets.token_hex(4)}.tmp")
@@ -219,16 +222,6 @@ def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
     path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _written_into(stream: Path) -> Iterator[Path]:
-    """A temporary file whose content goes into a device or a pipe at the end."""
-    with tempfile.TemporaryDirectory() as folder:
-        temporary = Path(folder) / "content"
-        yield temporary
-        with temporary.open("rb") as content, stream.open("wb") as file:
-            shutil.copyfileobj(content, file)
 
 
 def write_text(path: PathLike, text: str) -> None:

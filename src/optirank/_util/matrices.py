@@ -198,19 +198,31 @@ class Accumulator(Protocol):
 class PerSample:
     """Gathers what a function gives for the samples of a block: an array with one
     entry, or row, per sample.
+
+    Parameters
+    ----------
+    n_samples : of all blocks.
+    of_block : the function.
+    every : every so many-th sample is looked at, the first among them.
     """
 
-    def __init__(self, n_samples: int, of_block: Callable[[Any], NDArray]) -> None:
-        self._n_samples = n_samples
+    def __init__(
+        self, n_samples: int, of_block: Callable[[Any], NDArray], every: int = 1
+    ) -> None:
+        self._n_samples = -(-n_samples // every)
         self._of_block = of_block
+        self._every = every
         self._starts: list[int] = []
         self._parts: list[NDArray] = []
         self._whole: NDArray | None = None
 
     def add(self, block: Any, rows: slice) -> None:
-        """Keep the entries of a block."""
-        self._starts = [*self._starts, rows.start]
-        self._parts = [*self._parts, self._of_block(block)]
+        """Keep the entries of the samples of a block whose turn it is."""
+        if self._every > 1:
+            block = block[-rows.start % self._every :: self._every]
+        if block.shape[0]:
+            self._starts = [*self._starts, -(-rows.start // self._every)]
+            self._parts = [*self._parts, self._of_block(block)]
 
     def merge(self, other: Self) -> None:
         """Put the entries of others where their samples are."""

@@ -50,22 +50,6 @@ _FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers 
 _MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
 
 
-class _EverySoMany(PerSample):
-    """Gathers what a function gives for every so many-th sample, the first among
-    them.
-    """
-
-    def __init__(self, n_samples: int, of_block: Any, every: int) -> None:
-        super().__init__(-(-n_samples // every), of_block)
-        self._every = every
-
-    def add(self, block: NDArray, rows: slice) -> None:
-        """Keep the entries of the samples whose turn it is."""
-        chosen = block[-rows.start % self._every :: self._every]
-        if len(chosen):
-            super().add(chosen, slice(-(-rows.start // self._every), None))
-
-
 class Query:
     """What one pass over a query's samples gives.
 
@@ -107,7 +91,7 @@ class Query:
         looks = _looks(predictor, n_samples)
         known = predictor.likeness_score if all_likeness else predictor.panel.likeness
         if known is not None:
-            looks["likeness"] = _EverySoMany(n_samples, _likeness_of(predictor), every)
+            looks["likeness"] = PerSample(n_samples, _likeness_of(predictor), every)
         known_samples = set(model.card.fingerprints)
         has_own_panel = predictor.size == model.n_genes
         if look_for_training and has_own_panel and predictor.match.present.all():
