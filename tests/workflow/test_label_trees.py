@@ -23,7 +23,7 @@ from optirank.workflow.label_files import join_labels, predict_file
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.sources import labelled_samples
 from optirank.workflow.train import TrainingOptions, train
-from profiles import changed
+from profiles import changed, take_genes
 
 LYMPHOID = ("b cell", "t cell", "nk cell")
 LEAVES = (*LYMPHOID, "monocyte", "dendritic cell")
@@ -366,3 +366,24 @@ def test_sources_without_a_common_class_name_the_labels_that_look_alike(sets):
     with pytest.raises(DataError, match="no class is in two sources") as caught:
         train(both, asked)
     assert any("look like one class" in note for note in caught.value.__notes__)
+
+
+def test_levels_of_a_model_without_some_classes_are_those_of_its_own_tree(model, sets):
+    panel = model.panel
+    coef = panel.coef.copy()
+    coef[model.classes.tolist().index("b cell"), 1:] = 0.0
+    panels = {model.n_genes: replace(panel, coef=coef)}
+    others = np.flatnonzero(np.asarray(sets[1].var_names) != panel.genes[0])
+    evaluation = evaluate_profiles(
+        take_genes(sets[1], others),
+        replace(model, panels=panels),
+        "cell_type",
+        PredictOptions(drop_classes=True),
+    )
+    assert "b cell" not in evaluation.labels.model.labels
+    given = evaluation.samples["given"]
+    truth = evaluation.samples["label"]
+    levels = evaluation.levels
+    assert levels["right"].sum() == (given == truth).sum() > 0
+    assert levels["coarse"].sum() == (given == truth.map(PARENTS)).sum()
+    assert levels["n_samples"].sum() == len(truth)

@@ -181,17 +181,9 @@ class Model:
             }
             n_genes = len(fitted.panel_)
         else:
-            coef = np.asarray(fitted.coef_)
-            gamma = np.asarray(fitted.reference_weights_)
-            columns = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
-            intercept = np.asarray(fitted.intercept_)
-            references = References(gamma[:, columns], intercept, fitted.ties)
-            n_genes = len(columns)
-            panels = {
-                n_genes: SizedPanel(
-                    names[columns], columns, coef[:, columns], references
-                )
-            }
+            panel = _reference_panel(fitted, names)
+            n_genes = len(panel.genes)
+            panels = {n_genes: panel}
         return cls(
             classes=np.asarray(fitted.classes_),
             n_genes=n_genes,
@@ -374,3 +366,13 @@ class Model:
             )
         predictor = self.bind(genes)
         return predictor, predictor.scores(X)
+
+
+def _reference_panel(fitted: Any, names: NDArray[np.object_]) -> SizedPanel:
+    """The genes and weights of a classifier with reference sets."""
+    coef = np.asarray(fitted.coef_)
+    gamma = np.asarray(fitted.reference_weights_)
+    columns = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
+    intercept = np.asarray(fitted.intercept_)
+    references = References(gamma[:, columns], intercept, fitted.ties)
+    return SizedPanel(names[columns], columns, coef[:, columns], references)

@@ -125,20 +125,8 @@ def evaluate_profiles(
             f"{_joining(sorted(set(truth[has_label])), list(names))}"
         )
     judged = _judged(labels, truth, known, prevalence)
-    levels, confusions = None, {}
-    if model.tree is not None:
-        places = model.tree.positions(truth[known])
-        given = np.where(labels.withheld, NO_LABEL, labels.codes)[known]
-        levels = level_outcomes(model.tree, places, given).reset_index()
-        confusions = level_confusions(model.tree, places, given)
-    foreign = has_label & ~known
-    unknown = pd.Series(truth[foreign]).value_counts().sort_index().to_dict()
-    if unknown:
-        labels.notes.append(
-            f"{sum(unknown.values())} samples are of classes that the model does not "
-            f"have and are in no table; {labels.withheld[foreign].mean():.0%} of their "
-            f"labels are withheld: {some(unknown)}"
-        )
+    levels, confusions = _by_level(labels, truth, known)
+    unknown = _unknown(labels, truth, has_label & ~known)
     labels.notes.extend(_not_counted(judged, unknown))
     if not has_label.all():
         labels.notes.append(
@@ -169,6 +157,34 @@ def evaluate_profiles(
         levels=levels,
         confusions=confusions,
     )
+
+
+def _by_level(
+    labels: Labels, truth: NDArray[np.object_], known: NDArray[np.bool_]
+) -> tuple[pd.DataFrame | None, dict[str, pd.DataFrame]]:
+    """What became of the samples by the level of their label, and the confusions."""
+    tree = labels.model.tree  # without the classes that were left out
+    if tree is None:
+        return None, {}
+    places = tree.positions(truth[known])
+    given = np.where(labels.withheld, NO_LABEL, labels.codes)[known]
+    outcomes = level_outcomes(tree, places, given).reset_index()
+    return outcomes, level_confusions(tree, places, given)
+
+
+def _unknown(
+    labels: Labels, truth: NDArray[np.object_], foreign: NDArray[np.bool_]
+) -> dict[str, int]:
+    """Samples of each class that the model does not have, with a note on them."""
+    counts = pd.Series(truth[foreign]).value_counts().sort_index()
+    unknown = {str(name): int(number) for name, number in counts.items()}
+    if unknown:
+        labels.notes.append(
+            f"{sum(unknown.values())} samples are of classes that the model does not "
+            f"have and are in no table; {labels.withheld[foreign].mean():.0%} of their "
+            f"labels are withheld: {some(unknown)}"
+        )
+    return unknown
 
 
 def _judged(

@@ -125,22 +125,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
     model = predictor.model
     record = _record(query, options)
     notes = _query_notes(query)
-    chosen = best_class(query.scores)
-    if options.adapt is True or (options.adapt == "auto" and query.trust.adapt_helps):
-        probabilities = _learned_probabilities(query)
-        learned = probabilities.argmax(axis=1)
-        n_changed = int((learned != chosen).sum())
-        chosen = learned
-        record["n_changed"] = n_changed
-        notes.append(
-            f"learning from the query changed {n_changed} of {len(chosen)} labels"
-        )
-    else:
-        probabilities = predictor.panel.probabilities(query.scores)
-        if options.adapt == "auto":
-            notes.append(NOT_LEARNED)
-        elif query.trust.adapt_helps:
-            notes.append(ADAPT_MAY_HELP)
+    chosen, probabilities = _most_probable(query, options, record, notes)
     if options.sensitivity:
         code, found_from, note = operating_point(model, options.sensitivity)
         chosen = np.where(probabilities[:, code] >= found_from, code, 1 - code)
@@ -181,6 +166,8 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
             "that were looked for are among these samples: this is no test on "
             "independent data"
         )
+    # One text for all samples: np.full makes one per sample
+    alarm = np.array(["; ".join(query.alarms)], dtype=object)
     return Labels(
         model=model,
         source=source_of(query.adata),
@@ -188,7 +175,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         chosen=chosen,
         codes=codes,
         reasons=reasons,
-        alarms=np.full(len(reasons), "; ".join(query.alarms), dtype=object),
+        alarms=alarm.repeat(len(reasons)),
         confidence=confidence,
         probabilities=probabilities,
         notes=notes,
@@ -199,6 +186,31 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         groups=groups,
         trust=query.trust,
     )
+
+
+def _most_probable(
+    query: Query, options: PredictOptions, record: dict[str, Any], notes: list[str]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The class of each sample, as a position, and the probabilities of all classes;
+    learned from the query where that is asked for. ``record`` and ``notes`` get what
+    there is to say of that.
+    """
+    chosen = best_class(query.scores)
+    helps = query.trust.adapt_helps
+    if options.adapt is True or (options.adapt == "auto" and helps):
+        probabilities = _learned_probabilities(query)
+        learned = probabilities.argmax(axis=1)
+        n_changed = int((learned != chosen).sum())
+        record["n_changed"] = n_changed
+        notes.append(
+            f"learning from the query changed {n_changed} of {len(chosen)} labels"
+        )
+        return learned, probabilities
+    if options.adapt == "auto":
+        notes.append(NOT_LEARNED)
+    elif helps:
+        notes.append(ADAPT_MAY_HELP)
+    return chosen, query.predictor.panel.probabilities(query.scores)
 
 
 def _learned_probabilities(query: Query) -> NDArray[np.float64]:

@@ -195,15 +195,7 @@ def train_prepared(
         None,
         *composition(prepared.codes, truth, classes),
     )
-    warnings = []
-    control = own.error_control
-    if options.target_error is not None and control is not None:
-        try:
-            control.at(options.target_error)
-            control = replace(control, target_error=options.target_error)
-            panels[fitted.n_genes] = replace(own, error_control=control)
-        except ValueError as error:
-            warnings.append(f"the model withholds no labels: {error}")
+    panels[fitted.n_genes], warnings = _with_target(own, options.target_error)
     curve = [
         replace(point, balanced_accuracy=judged.balanced_accuracy)
         if point.n_genes == fitted.n_genes
@@ -251,6 +243,20 @@ def train_prepared(
         warnings=warnings,
         fold_panels=fitted.fold_panels,
     )
+
+
+def _with_target(
+    panel: SizedPanel, target_error: float | None
+) -> tuple[SizedPanel, list[str]]:
+    """Store a target error, or say that the held-out samples cannot show it."""
+    control = panel.error_control
+    if target_error is None or control is None:
+        return panel, []
+    try:
+        control.at(target_error)
+    except ValueError as error:
+        return panel, [f"the model withholds no labels: {error}"]
+    return replace(panel, error_control=replace(control, target_error=target_error)), []
 
 
 def _measured(
