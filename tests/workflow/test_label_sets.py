@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pandas as pd
 import pytest
 
@@ -83,6 +85,9 @@ def test_a_tree_is_read_from_a_table_of_two_columns(tmp_path):
     tree = given_tree(path, COUNTS, {})
     assert tree.path("B cell") == ("lymphocyte", "B cell")
     assert tree.path("tumour") == ("tumour",)
+    packed = tmp_path / "tree.csv.gz"
+    packed.write_bytes(gzip.compress(b"label;parent\n\nB cell;lymphocyte\n"))
+    assert given_tree(packed, COUNTS, {}).path("B cell") == ("lymphocyte", "B cell")
     path.write_text("label,parent\nCD4 T cell\n")
     with pytest.raises(DataError, match="line 2 has 1 columns"):
         given_tree(path, COUNTS, {})
