@@ -166,6 +166,8 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
             "that were looked for are among these samples: this is no test on "
             "independent data"
         )
+    # One text for all samples: np.full makes one per sample
+    alarm = np.array(["; ".join(query.alarms)], dtype=object)
     return Labels(
         model=model,
         source=source_of(query.adata),
@@ -173,7 +175,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         chosen=chosen,
         codes=codes,
         reasons=reasons,
-        alarms=np.full(len(reasons), "; ".join(query.alarms), dtype=object),
+        alarms=alarm.repeat(len(reasons)),
         confidence=confidence,
         probabilities=probabilities,
         notes=notes,
