@@ -69,7 +69,8 @@ def predict_file(
     names = names_of_files(paths)
     run = run_of(model_digest(fitted), paths, options.given(), reading)
     # A column of a table with clusters is no gene
-    clusters = options.clusters if reading.get("genes_in") == "columns" else None
+    is_beside = reading.get("genes_in") == "columns" and not reading.get("samples")
+    clusters = options.clusters if is_beside else None
     parts = []
     with cluster_at(dask, parts_folder(out), run) as cluster:
         for file in paths:
