@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -217,7 +217,9 @@ def in_flags(text: str) -> str:
     those of the command that runs, or of the first command that has them.
     """
     context = _running.get()
-    flags = _flags(None if context is None else context.command.name)
+    flags = _all_flags()
+    if context is not None:
+        flags = flags | _flags_of([context.command])
 
     def spelled(found: re.Match[str]) -> str:
         name, value = found.groups()
@@ -230,18 +232,22 @@ def in_flags(text: str) -> str:
 
 
 @cache
-def _flags(command_name: str | None) -> dict[str, str]:
-    """The option of each parameter: of a command, or of the first one that has it."""
+def _all_flags() -> dict[str, str]:
+    """The option of each parameter, of the first command that has it."""
     from optirank.cli import app
 
     group: Any = typer.main.get_command(app)
-    first = group.commands.get(command_name)
-    flags = {}
-    for command in [*reversed(group.commands.values()), *filter(None, [first])]:
-        for parameter in command.params:
-            if parameter.param_type_name == "option":
-                flags[str(parameter.name)] = parameter.opts[0]
-    return flags
+    return _flags_of([*reversed(group.commands.values())])
+
+
+def _flags_of(commands: Sequence[Any]) -> dict[str, str]:
+    """The option of each parameter, of the last command that has it."""
+    return {
+        str(parameter.name): parameter.opts[0]
+        for command in commands
+        for parameter in command.params
+        if parameter.param_type_name == "option"
+    }
 
 
 def _values(text: str) -> list[str]:
