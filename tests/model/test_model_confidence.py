@@ -4,6 +4,7 @@ query's values.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from model_cases import gene_names, make_panel, make_samples
 from scipy import sparse
 from scipy.stats import binomtest
 
+from optirank._util.matrices import GeneMoments
 from optirank.model import fit_error_control, fit_likeness
 from optirank.model.confidence import raise_threshold
 from optirank.model.likeness import (
@@ -22,6 +24,7 @@ from optirank.model.likeness import (
     forgiven_shift,
     value_notes,
 )
+from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import panel_ranks
 
 # Error control
@@ -302,6 +305,26 @@ def test_values_are_counted_block_by_block(to):
     assert counter.result() == shares_of(X)
     assert counter.result().zeros == np.mean(X == 0)
     assert counter.result().negative == np.mean(X < 0)
+
+
+def test_values_of_a_pass_are_those_of_all_its_samples():
+    X = make_samples(0, 20, 10)
+    together, one_by_one, empty = ValueCounter(), ValueCounter(), ValueCounter()
+    fold_matrix(X, [together])
+    for row in X[:, None]:
+        other = copy.copy(empty)
+        other.add(row)
+        one_by_one.merge(other)
+    assert together.result() == one_by_one.result() == shares_of(X)
+
+
+@pytest.mark.parametrize("make", [ValueCounter, GeneMoments])
+def test_an_accumulator_that_is_empty_stays_so_when_its_copy_takes_samples(make):
+    empty = make()
+    before = copy.deepcopy(vars(empty))
+    copy.copy(empty).add(make_samples(0, 20, 10))
+    for name, value in vars(empty).items():
+        np.testing.assert_array_equal(value, before[name])
 
 
 def test_notes_tell_a_good_query_from_a_bad_one():

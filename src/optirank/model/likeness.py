@@ -256,7 +256,8 @@ class ValueCounter:
         values = block.data if hasattr(block, "indptr") else np.asarray(block)
         n_values = int(np.prod(block.shape))
         n_zero = n_values - np.count_nonzero(values)
-        self._counts += np.array([n_values, n_zero, np.count_nonzero(values < 0)])
+        counts = [n_values, n_zero, np.count_nonzero(values < 0)]
+        self._counts = self._counts + np.array(counts)
         if self._scale is None and values.size:
             from optirank._util.matrices import value_scale  # scipy loads
 
@@ -264,7 +265,7 @@ class ValueCounter:
 
     def merge(self, other: ValueCounter) -> None:
         """Count the values of another one."""
-        self._counts += other._counts
+        self._counts = self._counts + other._counts
         self._scale = self._scale or other._scale
 
     def result(self) -> ValueShares:
