@@ -145,6 +145,7 @@ def test_labels_are_those_of_one_machine(name, folder, address, tmp_path):
     ).read_bytes()
     assert (alone.probabilities == there.probabilities).all()
     assert alone.record["query_checksum"] == there.record["query_checksum"]
+    assert alone.notes == there.notes
     assert not parts_folder(tmp_path / "there.csv").exists()
 
 
