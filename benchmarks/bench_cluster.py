@@ -114,7 +114,7 @@ def write_model(path: Path) -> None:
 
     import optirank
     from optirank.io.data import make_profiles
-    from optirank.workflow.train import TrainingOptions, train
+    from optirank.verbs.train import TrainingOptions, train
 
     X, genes, types = training_cells()
     names = np.array([f"cell {k}" for k in range(len(types))], dtype=object)
@@ -255,7 +255,7 @@ def label(
     atlas: Path, model: Path, out: Path, address: str | None, progress: object = None
 ) -> tuple[float, str]:
     """Cells per second between the first result and the last, and a checksum."""
-    from optirank.workflow.label_files import predict_file
+    from optirank.verbs.label_files import predict_file
 
     marks: list[tuple[float, int]] = []
 

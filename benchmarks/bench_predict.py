@@ -132,7 +132,7 @@ def model_file(folder: Path) -> None:
 
 _WORK = """
 import json, re, sys, time
-import optirank.workflow.label_files as workflow
+import optirank.verbs.label_files as workflow
 from optirank.model import load
 from threadpoolctl import threadpool_limits
 

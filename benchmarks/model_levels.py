@@ -18,7 +18,7 @@ from optirank.io.data import changed, source_of
 from optirank.model import Terms, Tree
 from optirank.model.card import ClassCounts
 from optirank.ontology import cell_ontology, match_labels
-from optirank.workflow.predict import label_profiles
+from optirank.verbs.predict import label_profiles
 
 if TYPE_CHECKING:
     from anndata import AnnData

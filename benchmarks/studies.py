@@ -25,8 +25,8 @@ from tables import RESULTS
 
 from optirank._util.files import write_text
 from optirank._util.work import one_blas_thread
-from optirank.workflow.predict import PredictOptions, label_profiles
-from optirank.workflow.train import TrainingOptions, train
+from optirank.verbs.predict import PredictOptions, label_profiles
+from optirank.verbs.train import TrainingOptions, train
 from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.pairs import shipped_pairs
@@ -37,7 +37,7 @@ from optirank_lab.data.registry import data_folder
 
 if TYPE_CHECKING:
     from optirank import Model
-    from optirank.workflow.labels import Labels
+    from optirank.verbs.labels import Labels
     from optirank_lab.benchmark.sets import Set
     from optirank_lab.benchmark.tasks import BenchmarkTask
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank import Model
-    from optirank.workflow.labels import Labels
+    from optirank.verbs.labels import Labels
     from optirank_lab.benchmark.sets import Set
     from optirank_lab.benchmark.tasks import BenchmarkTask
 

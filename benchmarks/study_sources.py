@@ -29,7 +29,7 @@ from make_models import (
 from studies import Rows, collect, options
 
 from optirank.model.card import JudgedSet
-from optirank.workflow import preparation
+from optirank.verbs import preparation
 
 ADDED = {"0": 0, "10": 10, "100": 100, "all": 1e12}
 

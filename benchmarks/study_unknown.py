@@ -32,8 +32,8 @@ from studies import Rows, labelled, options, over_pairs, trained
 
 from optirank.io.reading import read_expression
 from optirank.ranks.scoring import best_class
-from optirank.workflow.predict import PredictOptions, label_profiles
-from optirank.workflow.query import is_alarm
+from optirank.verbs.predict import PredictOptions, label_profiles
+from optirank.verbs.query import is_alarm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL, ONE_GENE
 from tables import as_text, number, percent, read, table
 
 from optirank import load
-from optirank.workflow.performance import wilson
+from optirank.verbs.performance import wilson
 
 
 @table

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from example_model import LABEL, reference_set, trained_example
-from optirank.workflow.design import DesignResult, design
-from optirank.workflow.options import DesignOptions
+from optirank.verbs.design import DesignResult, design
+from optirank.verbs.options import DesignOptions
 
 
 def run(**options) -> DesignResult:

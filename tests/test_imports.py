@@ -70,7 +70,7 @@ def test_telling_counts_from_logarithms_needs_no_scikit_learn():
 
 
 def test_training_a_panel_needs_no_scikit_learn():
-    code = "import sys, optirank.workflow.methods; print('sklearn' in sys.modules)"
+    code = "import sys, optirank.verbs.methods; print('sklearn' in sys.modules)"
     assert run(code) == "False"
 
 
@@ -181,7 +181,7 @@ def test_the_drawing_has_every_room_and_no_circle():
     "code",
     [
         "from optirank.tl import train",
-        "import optirank.workflow.train",
+        "import optirank.verbs.train",
         "def late():\n    from optirank.cli import main",
         "from optirank import save",
         "import importlib\nimportlib.import_module('optirank.report')",

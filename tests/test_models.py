@@ -16,7 +16,7 @@ from optirank import load, save
 from optirank.datasets.example import write_example
 from optirank.model import Tree
 from optirank.model.file import find_model, known_models
-from optirank.workflow.predict import label_profiles
+from optirank.verbs.predict import label_profiles
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -81,7 +81,7 @@ def test_candidates_that_are_not_good_enough_are_not_shipped():
 
 @pytest.mark.parametrize("name", ["leukaemia-human", *SLOW])
 def test_a_model_is_made_again_from_its_recipe(name, data_folder, tmp_path):
-    # One machine gives the same bytes every time (tests/workflow/test_training.py);
+    # One machine gives the same bytes every time (tests/verbs/test_training.py);
     # another processor may round sums in another order.
     skip_without_sets(name, data_folder)
     candidate = make_models.make(name, RECIPES[name], data_folder)

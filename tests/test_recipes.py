@@ -42,11 +42,11 @@ from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
 from optirank.tuning.search import HELD_OUT, search, units_of_folds
 from optirank.tuning.selection import make_folds
-from optirank.workflow import performance
-from optirank.workflow.labels import Labels
-from optirank.workflow.methods import train_panel
-from optirank.workflow.options import METHODS
-from optirank.workflow.train import TrainingOptions, train
+from optirank.verbs import performance
+from optirank.verbs.labels import Labels
+from optirank.verbs.methods import train_panel
+from optirank.verbs.options import METHODS
+from optirank.verbs.train import TrainingOptions, train
 from optirank_lab.benchmark.classifiers import (
     BINARY,
     CLASSIFIERS,
@@ -229,7 +229,7 @@ def test_a_default_of_l1_is_one_number():
     code = (
         "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;import "
         "optirank as o; from optirank.tuning.selection import default_setting;from "
-        "optirank.workflow.methods import SETTINGS;names = 'OptirankClassifier "
+        "optirank.verbs.methods import SETTINGS;names = 'OptirankClassifier "
         "RankLogisticRegression'.split();print([getattr(o, "
         "name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
     )

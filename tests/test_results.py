@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from optirank import PanelClassifier
-from optirank.workflow.query import STEPS
+from optirank.verbs.query import STEPS
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))

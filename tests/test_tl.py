@@ -26,10 +26,10 @@ from example_model import (
 from optirank.datasets import DataError
 from optirank.io.objects import profiles_of
 from optirank.model import MissingGenesError, save
-from optirank.workflow.label_files import predict_file
-from optirank.workflow.labels import FURTHER
-from optirank.workflow.options import DesignOptions, PredictOptions, TrainingOptions
-from optirank.workflow.predict import label_profiles
+from optirank.verbs.label_files import predict_file
+from optirank.verbs.labels import FURTHER
+from optirank.verbs.options import DesignOptions, PredictOptions, TrainingOptions
+from optirank.verbs.predict import label_profiles
 
 
 @pytest.fixture

@@ -27,19 +27,19 @@ from optirank.io.objects import (
 from optirank.model import Model
 from optirank.model.file import as_model
 from optirank.report import check_report, write_report
-from optirank.workflow.design import DesignResult
-from optirank.workflow.design import design as run_design
-from optirank.workflow.evaluate import Evaluation, evaluate_profiles
-from optirank.workflow.labels import Labels
-from optirank.workflow.options import (
+from optirank.verbs.design import DesignResult
+from optirank.verbs.design import design as run_design
+from optirank.verbs.evaluate import Evaluation, evaluate_profiles
+from optirank.verbs.labels import Labels
+from optirank.verbs.options import (
     DesignOptions,
     PredictOptions,
     Result,
     TrainingOptions,
 )
-from optirank.workflow.predict import Explanation, label_profiles, sample_position
-from optirank.workflow.train import TrainingResult
-from optirank.workflow.train import train as run_training
+from optirank.verbs.predict import Explanation, label_profiles, sample_position
+from optirank.verbs.train import TrainingResult
+from optirank.verbs.train import train as run_training
 
 AnyModel = Model | Result | str | os.PathLike[str]
 File = str | os.PathLike[str]

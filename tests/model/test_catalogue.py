@@ -88,7 +88,7 @@ def test_a_wrong_name_is_told_with_close_ones(name, message, folder):
 
 def test_anndata_is_annotated_by_name(folder):
     from example_model import as_anndata
-    from optirank.workflow.cards import make_cells
+    from optirank.verbs.cards import make_cells
 
     cells = make_cells(load("pancreas-human"), 120)
     again = make_cells(load("pancreas-human"), 120)

@@ -25,8 +25,8 @@ from optirank.io.objects import profiles_of
 from optirank.model import Model
 from optirank.model.card import ClassCounts
 from optirank.report import page
-from optirank.workflow.labels import label_table
-from optirank.workflow.predict import PredictOptions, label_profiles
+from optirank.verbs.labels import label_table
+from optirank.verbs.predict import PredictOptions, label_profiles
 from profiles import take_samples
 
 

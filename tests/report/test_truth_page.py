@@ -11,8 +11,8 @@ from example_model import LABEL, training_result
 from optirank.cli.common import in_flags
 from optirank.model.card import ClassCounts
 from optirank.report import page
-from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.predict import PredictOptions
+from optirank.verbs.evaluate import evaluate_profiles
+from optirank.verbs.predict import PredictOptions
 from profiles import changed, take_samples
 
 

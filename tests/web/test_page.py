@@ -357,7 +357,7 @@ def test_hostile_names_are_shown_as_text(session, tmp_path):
 
 
 def test_a_sample_is_explained_as_inspect_explains_it(session, tmp_path):
-    from optirank.workflow.label_files import explain_sample
+    from optirank.verbs.label_files import explain_sample
 
     frame = cells(load("pancreas-human"))
     frame.to_csv(tmp_path / "query.csv")

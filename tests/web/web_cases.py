@@ -13,8 +13,8 @@ import pandas as pd
 
 from optirank.model import Model
 from optirank.model.tree import Terms, Tree
-from optirank.workflow.label_files import predict_file
-from optirank.workflow.options import PredictOptions
+from optirank.verbs.label_files import predict_file
+from optirank.verbs.options import PredictOptions
 
 MODELS = (
     "blood-human",

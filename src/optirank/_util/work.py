@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -190,6 +191,24 @@ def worker_count(n_jobs: int | None) -> int:
     from joblib import effective_n_jobs
 
     return effective_n_jobs(n_jobs)
+
+
+_threads_in_use: ContextVar[int] = ContextVar("threads_in_use", default=1)
+
+
+@contextmanager
+def using_threads(n_jobs: int | None) -> Iterator[None]:
+    """Let what is called inside of the block use so many threads, see `worker_count`."""
+    token = _threads_in_use.set(worker_count(n_jobs))
+    try:
+        yield
+    finally:
+        _threads_in_use.reset(token)
+
+
+def threads_in_use() -> int:
+    """How many threads to use here: those of the verb that runs, else one."""
+    return _threads_in_use.get()
 
 
 @contextmanager

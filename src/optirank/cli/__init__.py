@@ -70,7 +70,7 @@ def example(
     from optirank.datasets.example import write_example
     from optirank.io.reading import write_h5ad
     from optirank.model.file import SHIPPED, load
-    from optirank.workflow.cards import make_cells
+    from optirank.verbs.cards import make_cells
 
     islets = folder / "islets.h5ad"
     if folder.is_dir():

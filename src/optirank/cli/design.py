@@ -16,12 +16,12 @@ from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import echo, tell
 from optirank.cli.outputs import outputs, show_warnings, write_page
-from optirank.workflow.options import DesignOptions
+from optirank.verbs.options import DesignOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.workflow.design import DesignResult
+    from optirank.verbs.design import DesignResult
 
 _WEAKEST = 4  # classes that are listed
 _WIDE = 36  # columns of a title
@@ -150,8 +150,8 @@ def design(
     """
     from optirank.io.reading import is_table, open_file
     from optirank.model import save
-    from optirank.workflow.design import design as run
-    from optirank.workflow.sources import open_sources
+    from optirank.verbs.design import design as run
+    from optirank.verbs.sources import open_sources
 
     if test_label is not None and test is None:
         raise ValueError("--test-label is about test data: name them (--test FILE)")
@@ -229,7 +229,7 @@ def summary(result: DesignResult) -> list[str]:
 
 def _under_conditions(result: DesignResult) -> list[str]:
     """A line per kind of condition, and one for the test data."""
-    from optirank.workflow.design_tables import PLATFORM_WORDS
+    from optirank.verbs.design_tables import PLATFORM_WORDS
 
     rows_of: dict[Any, list[Record]] = {
         kind: rows.to_dict("records")
@@ -270,7 +270,7 @@ def _each(rows: list[Record], amount: Callable[[float], object]) -> str:
 
 def _weakest(classes: pd.DataFrame) -> list[str]:
     """The classes of lowest sensitivity."""
-    from optirank.workflow.design_tables import condition_words
+    from optirank.verbs.design_tables import condition_words
 
     lines = []
     without = condition_words("needed", 1)

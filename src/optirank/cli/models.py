@@ -16,12 +16,12 @@ from optirank._util.names import some
 from optirank.cli import options as opt
 from optirank.cli.common import echo
 from optirank.cli.outputs import STDOUT, outputs, show_notes, show_sizes, show_table
-from optirank.workflow.options import PredictOptions
+from optirank.verbs.options import PredictOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.workflow.predict import Explanation
+    from optirank.verbs.predict import Explanation
 
 _SHOWN = 15  # genes on the terminal: they fit without scrolling
 _PANEL_OUT = (
@@ -50,7 +50,7 @@ def models(
     """
     from optirank.model import load
     from optirank.model.file import find_model, known_models
-    from optirank.workflow.cards import judged_accuracy
+    from optirank.verbs.cards import judged_accuracy
 
     if name is not None:
         show_card(find_model(name))
@@ -122,7 +122,7 @@ def inspect(
     if file is None:
         show_card(find_model(model))
         return
-    from optirank.workflow.label_files import explain_sample
+    from optirank.verbs.label_files import explain_sample
 
     labels = explain_sample(
         file,
@@ -139,7 +139,7 @@ def inspect(
 def show_card(path: Path) -> None:
     """Print what there is to know of a model."""
     from optirank.model import load
-    from optirank.workflow.cards import card_tables, model_card
+    from optirank.verbs.cards import card_tables, model_card
 
     fitted = load(path.absolute())  # not a name again
     width = max(60, shutil.get_terminal_size().columns)
@@ -227,7 +227,7 @@ def panel(
       optirank panel model.optirank -o genes.csv
     """
     from optirank.model import load, save
-    from optirank.workflow.cards import size_table
+    from optirank.verbs.cards import size_table
 
     with outputs(context, {"the panel": out}) as target:
         if out not in (None, STDOUT) and out.suffix.lower() not in (

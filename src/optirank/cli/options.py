@@ -348,7 +348,7 @@ def reference_options(context: typer.Context) -> dict[str, Any]:
     """What a training or a design was given, in the product's words: columns of labels,
     genes by name from the files that list them, and the threads.
     """
-    from optirank.workflow.sources import gene_names_in, genes_of_queries
+    from optirank.verbs.sources import gene_names_in, genes_of_queries
 
     given = context.params
     options = {

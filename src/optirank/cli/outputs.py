@@ -24,9 +24,9 @@ from optirank.cli.options import items_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.workflow.labels import Labels
-    from optirank.workflow.options import Result
-    from optirank.workflow.performance import Performance
+    from optirank.verbs.labels import Labels
+    from optirank.verbs.options import Result
+    from optirank.verbs.performance import Performance
 
 STDOUT = Path("-")
 # Parameters that name files to read; some may be words instead
@@ -171,7 +171,7 @@ def show_table(
 
 def show_performance(performance: Performance, title: str) -> None:
     """Print how each class that has samples does, so that it fits in 80 columns."""
-    from optirank.workflow.performance import MEASURES
+    from optirank.verbs.performance import MEASURES
 
     title = f"{title}, % (95 % intervals)"
     if performance.n_withheld:

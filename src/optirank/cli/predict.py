@@ -28,11 +28,11 @@ from optirank.cli.outputs import (
     show_table,
     write_page,
 )
-from optirank.workflow.options import PredictOptions, class_share
+from optirank.verbs.options import PredictOptions, class_share
 
 if TYPE_CHECKING:
     from optirank.model import Model
-    from optirank.workflow.evaluate import Evaluation
+    from optirank.verbs.evaluate import Evaluation
 
 _OUT = (
     "Labels: .csv (- for stdout), .parquet, .h5ad (the query with labels) or .zarr "
@@ -98,7 +98,7 @@ def predict(
       optirank predict x.csv -m m.optirank --genes-in columns --annotations donor,batch
     """
     from optirank.model import load
-    from optirank.workflow.label_files import predict_file, record_path, write_record
+    from optirank.verbs.label_files import predict_file, record_path, write_record
 
     record = None if out == STDOUT else record_path(out)
     written = {"the labels": out, "the record of the labels": record}
@@ -195,7 +195,7 @@ def evaluate(
     from optirank.io.cluster import cluster_at
     from optirank.io.reading import open_file
     from optirank.model import load
-    from optirank.workflow.evaluate import evaluate_profiles
+    from optirank.verbs.evaluate import evaluate_profiles
 
     with outputs(context, {"the tables": out}) as target:
         if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):

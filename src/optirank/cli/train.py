@@ -22,7 +22,7 @@ from optirank.cli.outputs import (
     show_warnings,
     write_page,
 )
-from optirank.workflow.options import METHODS, TrainingOptions
+from optirank.verbs.options import METHODS, TrainingOptions
 
 _TERMS = "Write the labels with their terms (.csv; - for stdout), to correct."
 _ONTOLOGY = "A table that this command wrote, with your corrections."
@@ -57,7 +57,7 @@ def labels(
       optirank labels a.h5ad b.h5ad --label cell_type --ontology terms.csv
     """
     from optirank.ontology import cell_ontology, read_terms, write_terms
-    from optirank.workflow.sources import LabelSets, labels_of_files
+    from optirank.verbs.sources import LabelSets, labels_of_files
 
     reading = opt.reading_options(context)
     with outputs(context, {"the table": out}) as target:
@@ -204,8 +204,8 @@ def train(
     """
     from optirank.io.cluster import cluster_at
     from optirank.model import save
-    from optirank.workflow.sources import counts_by_file, open_sources
-    from optirank.workflow.train import train as run
+    from optirank.verbs.sources import counts_by_file, open_sources
+    from optirank.verbs.train import train as run
 
     reading = opt.reading_options(context)
     asked = opt.among(

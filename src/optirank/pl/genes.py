@@ -36,8 +36,8 @@ from optirank.pl.axes import (
     slant,
 )
 from optirank.ranks.scoring import weighted_ranks
-from optirank.workflow.cards import size_table
-from optirank.workflow.predict import label_profiles
+from optirank.verbs.cards import size_table
+from optirank.verbs.predict import label_profiles
 
 if TYPE_CHECKING:
     from optirank.estimators.optirank_cv import OptirankClassifierCV

@@ -31,8 +31,8 @@ from optirank.pl.axes import (
     short,
     withheld_word,
 )
-from optirank.workflow.labels import Labels, label_table, tree_table
-from optirank.workflow.predict import Explanation
+from optirank.verbs.labels import Labels, label_table, tree_table
+from optirank.verbs.predict import Explanation
 
 if TYPE_CHECKING:
     from optirank.panel.further import Agreement

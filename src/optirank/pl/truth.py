@@ -31,7 +31,7 @@ from optirank.pl.axes import (
     short,
     withheld_word,
 )
-from optirank.workflow.performance import Curves, performance, reliability_table
+from optirank.verbs.performance import Curves, performance, reliability_table
 
 _DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 _UNIT = (-0.02, 1.02)  # limits of an axis of shares

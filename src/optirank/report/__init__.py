@@ -17,16 +17,16 @@ from optirank._util.names import counted, ends_in_percent, percent
 from optirank.io.data import need
 from optirank.report.labels import labels_view, sample_view
 from optirank.report.truth import design_view, evaluation_view, training_view
-from optirank.workflow.cards import card_tables, model_card
-from optirank.workflow.design import DesignResult
-from optirank.workflow.evaluate import Evaluation
-from optirank.workflow.labels import Labels
-from optirank.workflow.train import TrainingResult
+from optirank.verbs.cards import card_tables, model_card
+from optirank.verbs.design import DesignResult
+from optirank.verbs.evaluate import Evaluation
+from optirank.verbs.labels import Labels
+from optirank.verbs.train import TrainingResult
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from optirank.workflow.options import Result
+    from optirank.verbs.options import Result
 
 # Of each result: the name of the template, and what it shows
 _VIEWS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {

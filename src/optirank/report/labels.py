@@ -14,7 +14,7 @@ from optirank._util.names import percent, some
 from optirank.model.tree import NO_LABEL
 from optirank.pl.axes import figure_image
 from optirank.pl.labels import draw_agreement, draw_tree
-from optirank.workflow.labels import Labels, label_table, tree_table
+from optirank.verbs.labels import Labels, label_table, tree_table
 
 if TYPE_CHECKING:
     import pandas as pd

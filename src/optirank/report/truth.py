@@ -25,16 +25,16 @@ from optirank.report.labels import (
     mostly_withheld,
     provenance,
 )
-from optirank.workflow.performance import MEASURES, TARGETS
+from optirank.verbs.performance import MEASURES, TARGETS
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from optirank.model import Model
-    from optirank.workflow.design import DesignResult
-    from optirank.workflow.evaluate import Evaluation
-    from optirank.workflow.performance import Performance
-    from optirank.workflow.train import TrainingResult
+    from optirank.verbs.design import DesignResult
+    from optirank.verbs.evaluate import Evaluation
+    from optirank.verbs.performance import Performance
+    from optirank.verbs.train import TrainingResult
 
 # Sensitivity below which a class is marked: more than one in five is missed
 _WEAK = 0.8

@@ -42,10 +42,10 @@ from optirank.panel.further import (
     FEWEST_SAMPLES,
     MOST_SAMPLES,
 )
-from optirank.workflow import query as trust
-from optirank.workflow.cards import card_tables, model_card
-from optirank.workflow.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
-from optirank.workflow.withholding import (
+from optirank.verbs import query as trust
+from optirank.verbs.cards import card_tables, model_card
+from optirank.verbs.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
+from optirank.verbs.withholding import (
     LOW_CONFIDENCE,
     NO_INFORMATION,
     NOT_KEPT,

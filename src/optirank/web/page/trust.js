@@ -1,4 +1,4 @@
-// Whether the labels of a query can be right as a whole: the rules and words of `Trust` in `optirank.workflow.query`.
+// Whether the labels of a query can be right as a whole: the rules and words of `Trust` in `optirank.verbs.query`.
 
 import { counted, fixed, general, share, some } from "./text.js";
 

@@ -1,0 +1,236 @@
+"""What a user may ask of a training, a design and a prediction, each option in one
+place, with its default; and what every result has.
+
+The parameter of the same name in `optirank.tl` has the same default; the commands in
+`optirank.cli` spell the options, and pass those that are given.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optirank.io.homologs import Homologs
+    from optirank.model import Model
+
+METHODS = {
+    "panel": "optirank.verbs.methods:train_panel",
+    "optirank": "optirank.verbs.methods:train_settings",
+    "rank-lr": "optirank.verbs.methods:train_settings",
+}
+"""The methods of ``train``: a module and a function of it, of the prepared samples, the
+options and a callback for the progress, which returns a `train.Fitted`."""
+
+ONTOLOGY = "ontology"  # in place of a file, a tree of the Cell Ontology
+
+# What is said of learning from a query, and what it means
+_ADAPT: dict[object, bool | str] = {
+    False: False,
+    True: True,
+    "always": True,
+    "auto": "auto",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceOptions:
+    """What a user may ask of a training and of a design alike.
+
+    ``label`` are the columns of the labels, from coarse to fine; it, ``include`` and
+    ``exclude`` become tuples, also where one name is given.
+    ``query_genes`` are the genes of the data to be labelled later, found by name as in
+    prediction; ``n_jobs`` are threads, -1 for all processors.
+    """
+
+    label: str | Sequence[str]
+    batch: str | None = None
+    n_jobs: int | None = None
+    gene_list: Sequence[str] | None = None
+    query_genes: Sequence[str] | None = None
+    include: Sequence[str] | str = ()
+    exclude: Sequence[str] | str = ()
+    name: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.label or not all(self.label):
+            raise ValueError(f"label={self.label!r}: name each column of labels")
+        for name in ("label", "include", "exclude"):
+            given = getattr(self, name)
+            several = (given,) if isinstance(given, str) else tuple(map(str, given))
+            object.__setattr__(self, name, several)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(ReferenceOptions):
+    """What a user may ask of a training: parameters of :func:`optirank.tl.train`."""
+
+    tree: Mapping[str, str] | str | os.PathLike[str] | None = None
+    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None
+    mapping: Mapping[str, str] | None = None
+    method: str = "panel"
+    target_error: float | None = None
+    n_genes: Any = "auto"  # or a number; "auto": by held-out accuracy
+
+    def __post_init__(self) -> None:
+        from optirank.model.confidence import check_target_error  # NumPy loads
+
+        super().__post_init__()
+        if len(self.label) > 1 and self.tree is not None:
+            raise ValueError(
+                f"the columns {', '.join(self.label)} are a tree of labels already: "
+                "leave out the tree, or all but the finest column"
+            )
+        if self.method not in METHODS:
+            raise ValueError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
+        if self.n_genes != "auto" and not _is_size(self.n_genes):
+            raise ValueError(
+                f"{self.n_genes!r} genes: give at least 2 genes, or 'auto'"
+            )
+        if self.target_error is not None:
+            check_target_error(self.target_error)
+        if self.method != "panel" and (self.include or self.n_genes != "auto"):
+            raise ValueError(
+                f"method={self.method!r} chooses its genes itself: leave out include= "
+                "and n_genes=, or use the panel method"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignOptions(ReferenceOptions):
+    """What a user may ask of a design: parameters of :func:`optirank.tl.design`."""
+
+    n_genes: int | None = None
+    skip_unknown: bool = False
+    min_mean: float | None = None
+    max_mean: float | None = None
+    per_class: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_genes is not None and not _is_size(self.n_genes):
+            raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
+        if self.per_class < 0:
+            raise ValueError(f"{self.per_class} genes per class: give at least 0")
+        low, high = self.min_mean, self.max_mean
+        for bound in (low, high):
+            if bound is not None and not 0 <= bound < math.inf:
+                raise ValueError(
+                    f"a mean of {bound!r}: give counts per 10,000 of at least 0"
+                )
+        if low is not None and high is not None and low > high:
+            raise ValueError(
+                f"means from {low:g} to {high:g} (min_mean=, max_mean=) leave no "
+                "gene: give the smaller one first"
+            )
+
+
+def class_share(text: str, parameter: str) -> tuple[str, float]:
+    """The class and the share in ``CLASS=SHARE``, of a parameter that has some."""
+    name, _, share = text.rpartition("=")
+    try:
+        number = float(share)
+    except ValueError:
+        name = ""
+    if not name:
+        raise ValueError(
+            f"{parameter}={text!r}: write CLASS=SHARE, such as 'er positive=0.95'"
+        )
+    return name, number
+
+
+def _is_size(n_genes: Any) -> bool:
+    """Whether this is a number of genes that a panel may have."""
+    is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
+    return is_number and int(n_genes) >= 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """How labels are given: parameters of :func:`optirank.tl.annotate`."""
+
+    clusters: str | None = None
+    adapt: bool | str = False
+    strict: bool = False
+    target_error: float | None = None
+    threshold: float | None = None
+    sensitivity: Any = None  # of a class; "CLASS=SHARE" becomes a mapping
+    unknown_rate: float | None = None
+    levels: bool = False
+    drop_classes: bool = False
+    homologs: Homologs = None
+
+    def __post_init__(self) -> None:
+        if self.adapt not in _ADAPT:
+            raise ValueError(f"adapt={self.adapt!r}: use True, False or 'auto'")
+        object.__setattr__(self, "adapt", _ADAPT[self.adapt])
+        if isinstance(self.sensitivity, str):
+            of_class = dict([class_share(self.sensitivity, "sensitivity")])
+            object.__setattr__(self, "sensitivity", of_class)
+        if self.threshold is not None and self.target_error is not None:
+            raise ValueError("give a threshold or a target error, not both")
+        if self.sensitivity and (
+            self.adapt or self.threshold is not None or self.target_error is not None
+        ):
+            raise ValueError(
+                f"sensitivity={self.sensitivity!r} is a threshold of its own, on the "
+                "model's own probabilities: leave out adapt, threshold and target_error"
+            )
+        for name in ("threshold", "target_error", "unknown_rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"{name}={value!r}: use a share between 0 and 1")
+
+    def given(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        values = {option.name: getattr(self, option.name) for option in fields(self)}
+        if isinstance(self.homologs, Mapping):
+            values["homologs"] = f"a mapping of {len(self.homologs)} genes"
+        elif self.homologs is not None:
+            values["homologs"] = os.fspath(self.homologs)
+        if isinstance(self.sensitivity, Mapping):
+            pairs = (f"{name}={share}" for name, share in self.sensitivity.items())
+            values["sensitivity"] = ", ".join(pairs)
+        return {
+            name: value for name, value in values.items() if value not in (None, False)
+        }
+
+
+DEFAULTS = PredictOptions()
+
+
+class Result:
+    """What a verb gives: a model, what there is to say, tables, and a page.
+
+    Attributes
+    ----------
+    model : the model that was made or used; a result can be given wherever a model can.
+    notes : sentences for the reader.
+    warnings : sentences that need attention; they are not among the notes.
+    """
+
+    model: Model
+    notes: list[str]
+    warnings: list[str]
+    # Given by `optirank.tl`, since the room of pages is above this one
+    write_page: ClassVar[Callable[..., Path]]
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name."""
+        raise NotImplementedError
+
+    def report(self, path: str | os.PathLike[str], *, dated: bool = False) -> Path:
+        """Write the page of the result, one HTML file.
+
+        The same result gives the same bytes, unless ``dated`` adds the date.
+        """
+        return self.write_page(self, path, dated=dated)

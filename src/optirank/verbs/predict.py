@@ -1,0 +1,428 @@
+"""From a model to labels: one way for files and for AnnData, with the same notes.
+
+Blocks of samples are read, with the genes of the panel alone, and scored; scores,
+labels and probabilities of all samples are kept in memory, which is little (20 classes:
+200 bytes per sample). The label of a sample never depends on other samples, unless the
+user asked for that: ``adapt`` learns from the whole query, and a target error raises
+its threshold where the query's own confidences are low.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import optirank
+from optirank._util.matrices import STANDARDISED
+from optirank._util.names import some
+from optirank.io.data import (
+    DataError,
+    about,
+    annotations_of,
+    gene_names,
+    notes_of,
+    other_names,
+    source_of,
+    text_column,
+)
+from optirank.io.genes import check_case
+from optirank.io.homologs import in_names_of
+from optirank.io.passes import blocks, run_pass
+from optirank.model import MissingGenesError, Model, Predictor
+from optirank.model.explanation import deciding_pairs, explain
+from optirank.model.file import model_digest
+from optirank.model.likeness import INVERTED, value_notes
+from optirank.ranks.scoring import best_class, by_class
+from optirank.verbs.labels import Labels, probability_columns, withheld_word
+from optirank.verbs.options import DEFAULTS, PredictOptions
+from optirank.verbs.query import Query
+from optirank.verbs.withholding import operating_point, withhold
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+    from numpy.typing import NDArray
+
+    from optirank._util.matrices import Accumulator, Progress
+    from optirank.io.cluster import Cluster
+    from optirank.model import Predictor
+
+_COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
+ADAPT_MAY_HELP = "learning from the query may help on another platform: adapt=True"
+NOT_LEARNED = (
+    "nothing is learned from the query: it takes 50 samples, an agreement of other "
+    "genes of 0.3, and no alarm"
+)
+MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
+NOT_CALIBRATED = (
+    "the model is not calibrated: a confidence is not the share of correct labels"
+)
+
+
+def sample_position(adata: AnnData, sample: str | None) -> int:
+    """The position of a sample by its name; None for the only one there is."""
+    names = adata.obs_names.to_numpy().astype(str)
+    if sample is None and len(names) == 1:
+        return 0
+    where = np.flatnonzero(names == sample)
+    if sample is None or not len(where):
+        asked = "several samples" if sample is None else f"no sample {sample!r}"
+        raise DataError(
+            f"{source_of(adata)} has {asked}: name one, there are {some(names, 5)}"
+        )
+    return int(where[0])
+
+
+def label_profiles(
+    adata: AnnData,
+    model: Model,
+    options: PredictOptions = DEFAULTS,
+    progress: Progress | None = None,
+    genes_in: str | None = None,
+    cluster: Cluster | None = None,
+    explained: int | None = None,
+    *,
+    look_for_training: bool = False,
+) -> Labels:
+    """Label the samples of an AnnData as readers leave it, see `predict_file`.
+
+    ``genes_in`` is what the user said of a table, for the error of a table that lies
+    the other way. ``cluster`` runs passes over the samples, see `optirank.io.passes`.
+    ``explained`` is the position of a sample whose label is explained; that of a single
+    sample always is. ``look_for_training`` warns of samples of the training.
+    """
+    groups = _clusters_asked(adata, model, options)
+    adata = in_names_of(
+        adata,
+        model.path_genes,
+        known=() if model.further is None else model.further.genes.tolist(),
+        homologs=options.homologs,
+    )
+    query = Query(
+        adata,
+        _bind(adata, model, options, genes_in),
+        all_likeness=options.unknown_rate is not None,
+        look_for_training=look_for_training,
+        progress=progress,
+        cluster=cluster,
+    )
+    labels = _decide(query, options, groups)
+    if len(labels.chosen) == 1:
+        explained = 0
+    if explained is None:
+        return labels
+    return replace(labels, explanation=_explained(query, labels, explained))
+
+
+def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> Labels:
+    """From scores to labels: probabilities, the best class, what is withheld."""
+    predictor = query.predictor
+    model = predictor.model
+    record = _record(query, options)
+    notes = _query_notes(query)
+    chosen, probabilities = _most_probable(query, options, record, notes)
+    if options.sensitivity:
+        code, found_from, note = operating_point(model, options.sensitivity)
+        chosen = np.where(probabilities[:, code] >= found_from, code, 1 - code)
+        notes.append(note)
+        if predictor.match.missing:
+            notes[-1] += (
+                f"; {len(predictor.match.missing)} genes of the panel are missing "
+                "here, and both may be others without them"
+            )
+    confidence = probabilities[np.arange(len(chosen)), chosen]
+    leaf_confidence = None
+    if model.tree is None:
+        reasons, rule, said = withhold(query, confidence, options)
+        codes = chosen.copy()
+    else:
+        leaves = model.tree.positions(model.classes.astype(str))
+        fixed = leaves[chosen] if options.sensitivity else None
+        way = model.tree.descend(probabilities, model.classes, fixed)
+        reasons, rule, said = withhold(query, way.confidence, options)
+        codes, confidence = way.label(rule.get("threshold", 0.0))
+        leaf_confidence = way.confidence[:, -1]
+        chosen = (way.leaf[:, None] == leaves).argmax(axis=1)
+    codes[reasons != ""] = len(model.labels)
+    notes += said
+    if predictor.panel.calibration is None:
+        notes.append(NOT_CALIBRATED)
+    if groups is not None and (groups == "").any():
+        n_free = int((groups == "").sum())
+        notes.append(
+            f"{n_free} samples have no {options.clusters}: they keep their own label"
+        )
+    record |= rule
+    record["notes"] = np.array([*query.alarms, *notes], dtype=object)
+    warnings = list(query.alarms)
+    if query.n_of_training:
+        warnings.append(
+            f"{query.n_of_training} of {len(model.card.fingerprints)} training samples "
+            "that were looked for are among these samples: this is no test on "
+            "independent data"
+        )
+    # One text for all samples: np.full makes one per sample
+    alarm = np.array(["; ".join(query.alarms)], dtype=object)
+    return Labels(
+        model=model,
+        source=source_of(query.adata),
+        names=query.adata.obs_names.to_numpy(dtype=object),
+        chosen=chosen,
+        codes=codes,
+        reasons=reasons,
+        alarms=alarm.repeat(len(reasons)),
+        confidence=confidence,
+        probabilities=probabilities,
+        notes=notes,
+        warnings=warnings,
+        missing=predictor.match.missing,
+        record=record,
+        leaf_confidence=leaf_confidence,
+        groups=groups,
+        trust=query.trust,
+    )
+
+
+def _most_probable(
+    query: Query, options: PredictOptions, record: dict[str, Any], notes: list[str]
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """The class of each sample, as a position, and the probabilities of all classes;
+    learned from the query where that is asked for. ``record`` and ``notes`` get what
+    there is to say of that.
+    """
+    chosen = best_class(query.scores)
+    helps = query.trust.adapt_helps
+    if options.adapt is True or (options.adapt == "auto" and helps):
+        probabilities = _learned_probabilities(query)
+        learned = probabilities.argmax(axis=1)
+        n_changed = int((learned != chosen).sum())
+        record["n_changed"] = n_changed
+        notes.append(
+            f"learning from the query changed {n_changed} of {len(chosen)} labels"
+        )
+        return learned, probabilities
+    if options.adapt == "auto":
+        notes.append(NOT_LEARNED)
+    elif helps:
+        notes.append(ADAPT_MAY_HELP)
+    return chosen, query.predictor.panel.probabilities(query.scores)
+
+
+def _learned_probabilities(query: Query) -> NDArray[np.float64]:
+    """Probabilities of all samples, learned from the query."""
+    from optirank.panel.further import learn_from_query, sharpened
+
+    panel = query.predictor.panel
+    plain = panel.probabilities(query.scores)
+    soft = panel.probabilities(query.scores, calibrated=False)
+    genes = gene_names(query.adata)
+
+    def over_query(
+        accumulators: Sequence[Accumulator],
+        columns: NDArray | None = None,
+        rows: NDArray | None = None,
+    ) -> None:
+        chosen = None if columns is None else genes[columns]
+        run_pass(query.adata, accumulators, chosen, rows=rows)
+
+    learned = learn_from_query(soft, over_query, len(genes))
+    return sharpened(learned, float(plain.max(axis=1).mean()))
+
+
+def _clusters_asked(
+    adata: AnnData, model: Model, options: PredictOptions
+) -> NDArray[np.object_] | None:
+    """The cluster of each sample, "" where it has none; None where they are not asked
+    for. What the model or the query cannot give is refused.
+    """
+    n_samples = adata.n_obs
+    source = source_of(adata)
+    if options.levels and model.tree is None:
+        raise DataError(
+            "levels=True: the model has no tree of labels, and no levels; leave "
+            "it out, or train with a tree"
+        )
+    if not n_samples:
+        raise DataError(f"{source} holds no samples: there is nothing to label")
+    if options.adapt is True and n_samples < MIN_ADAPT:
+        raise DataError(
+            f"{source} has {n_samples} samples: learning from the query "
+            f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"
+        )
+    if options.clusters is None:
+        return None
+    obs = annotations_of(adata)
+    if options.clusters not in obs.columns:
+        raise DataError(
+            f"{source} has no column {options.clusters!r} for its samples: there are "
+            f"{some(obs.columns, 20)}. Clusters are not computed here: "
+            "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
+            "own label"
+        )
+    clusters = text_column(obs, options.clusters, source).fillna("")
+    return clusters.to_numpy(dtype=object)
+
+
+def _query_notes(query: Query) -> list[str]:
+    """What the reader changed, which genes are missing, and what the values are."""
+    predictor = query.predictor
+    notes = [*notes_of(query.adata), *predictor.notes()]
+    raw_genes = about(query.adata).get("raw_genes", ())
+    in_raw = set(predictor.match.missing).intersection(raw_genes)
+    if in_raw:
+        notes.append(
+            f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"
+        )
+    if query.inverted and not query.standardised:  # scaling, too, turns orders
+        notes.append(INVERTED)
+    notes += query.trust.notes()
+    notes += value_notes(query.values, predictor.model.card.values)
+    if query.standardised:
+        notes.append(STANDARDISED)
+        if raw_genes:
+            notes.append("raw may have the values before: use_raw=True reads it")
+    return notes
+
+
+def _bind(
+    adata: AnnData,
+    model: Model,
+    options: PredictOptions,
+    genes_in: str | None,
+) -> Predictor:
+    """The model over the columns of the data."""
+    many = adata.n_obs >= _COMPILE_FROM
+    compiled = True if many and importlib.util.find_spec("numba") else None
+    try:
+        predictor = model.bind(
+            gene_names(adata).tolist(),
+            other_names=other_names(adata),
+            drop_classes=options.drop_classes,
+            compiled=compiled,
+        )
+    except MissingGenesError as error:
+        samples = set(adata.obs_names)
+        in_samples = [gene for gene in error.match.genes if gene in samples]
+        if genes_in is None or len(in_samples) <= error.match.present.sum():
+            raise
+        opposite = "rows" if genes_in == "columns" else "columns"
+        raise DataError(
+            f"{source_of(adata)}: the genes of the model are in its {opposite}, not in "
+            f"its {genes_in} ({some(in_samples, 3)}): use "
+            f"genes_in={opposite!r}"
+        ) from None
+    if options.homologs != "case":
+        check_case(predictor.match)
+    return predictor
+
+
+def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
+    """How the labels are made, in values that a file can hold."""
+    predictor = query.predictor
+    model = predictor.model
+    by_label = query.trust.by_label
+    record: dict[str, Any] = {
+        "model": model.card.name,
+        "model_sha256": model_digest(model),
+        "optirank_version": optirank.__version__,
+        "options": options.given(),
+        "query": Path(source_of(query.adata)).name,
+        "query_checksum": query.checksum,
+        "classes": np.array([str(label) for label in model.classes], dtype=object),
+        "withheld_label": withheld_word(model.labels),
+        "n_genes": len(predictor.match.genes),
+        "missing_genes": np.array(predictor.match.missing, dtype=object),
+        "left_out_classes": np.array(predictor.left_out, dtype=object),
+        "agreement": query.trust.agreement,
+        "agreement_by_label": dict(
+            zip(probability_columns(by_label), by_label.values(), strict=True)
+        ),
+        "likeness": query.trust.likeness,
+    }
+    if model.terms is not None:
+        record["cell_ontology"] = model.terms.version
+    return record
+
+
+class Explanation(NamedTuple):
+    """Why a sample got its label.
+
+    Attributes
+    ----------
+    sample, label, confidence : the sample, its label, and how probable that is.
+    withheld_because : why the label is withheld; "" where it is given.
+    scores : class, score and probability, the most probable first.
+    table : what each gene contributes to each class, see `optirank.Model.explain`.
+    pairs : of each class, the pairs of genes whose votes count most; empty for the
+        paper's classifiers.
+    """
+
+    sample: str
+    label: Any
+    withheld_because: str
+    confidence: float
+    scores: pd.DataFrame
+    table: pd.DataFrame
+    pairs: dict[str, pd.DataFrame]
+
+    def __repr__(self) -> str:
+        withheld = f", withheld ({self.withheld_because})" * bool(self.withheld_because)
+        return (
+            f"Explanation of {self.sample}: {self.label}, confidence "
+            f"{self.confidence:.3f}{withheld}; scores, table and pairs say why"
+        )
+
+    def of_class(self, label: str | None = None) -> tuple[str, pd.DataFrame]:
+        """The class explained, and the contributions to its score.
+
+        ``label`` None is the label given. A model of two classes has one score:
+        contributions are turned so that a positive one speaks for the class explained.
+        """
+        asked = str(self.label if label is None else label)
+        classes = [str(name) for name in self.scores["class"]]
+        if asked not in classes:
+            raise ValueError(
+                f"the model has no class {asked!r}: its classes are {some(classes, 20)}"
+            )
+        names = self.table["class"].astype(str)
+        if asked in set(names):
+            return asked, self.table.loc[names == asked]
+        turned = self.table.copy()  # two classes: the score of the other one, turned
+        for column in ("weight", "contribution"):
+            turned[column] = -turned[column]
+        return asked, turned.assign(**{"class": asked})
+
+
+def _explained(query: Query, labels: Labels, row: int) -> Explanation:
+    """Why a sample, by its position, got its label: its most probable class, also where
+    learning from the query changed the probabilities.
+    """
+    model = labels.model
+    used = [str(gene) for gene in gene_names(query.adata)[query.predictor.columns]]
+    sample = next(blocks(query.adata, used, 1, np.array([row])))
+    probabilities = labels.probabilities[row]
+    ranking = pd.DataFrame(
+        {
+            "class": model.classes,
+            "score": by_class(query.predictor.narrowed().scores(sample))[0],
+            "probability": probabilities,
+        }
+    ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+    pairs = {}
+    for label in model.classes if model.votes else ():
+        pairs[str(label)] = deciding_pairs(model, sample, label, used)
+    chosen = int(probabilities.argmax())
+    return Explanation(
+        sample=str(query.adata.obs_names[row]),
+        label=model.classes.tolist()[chosen],
+        withheld_because=str(labels.reasons[row]),
+        confidence=float(probabilities[chosen]),
+        scores=ranking,
+        table=explain(model, sample, used),
+        pairs=pairs,
+    )

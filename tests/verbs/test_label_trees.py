@@ -1,0 +1,389 @@
+"""Models with a tree of labels, from training to evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+
+from example_model import as_anndata
+from optirank import load, save, tl
+from optirank.datasets import DataError
+from optirank.datasets.example import make_example
+from optirank.io.objects import join
+from optirank.model.tree import SURE, fit_tree_control
+from optirank.ontology import ID_COLUMN
+from optirank.report import write_report
+from optirank.verbs.cards import model_card
+from optirank.verbs.evaluate import evaluate_profiles
+from optirank.verbs.label_files import join_labels, predict_file
+from optirank.verbs.predict import PredictOptions, label_profiles
+from optirank.verbs.sources import labelled_samples
+from optirank.verbs.train import TrainingOptions, train
+from profiles import changed, take_genes
+
+LYMPHOID = ("b cell", "t cell", "nk cell")
+LEAVES = (*LYMPHOID, "monocyte", "dendritic cell")
+PARENTS = {name: "lymphoid" if name in LYMPHOID else "myeloid" for name in LEAVES}
+TERMS = {"b cell": "CL:0000236", "t cell": "CL:0000084", "monocyte": "CL:0000576"}
+
+
+def options(**asked) -> TrainingOptions:
+    return TrainingOptions(**{"label": "cell_type", "n_genes": 20, "n_jobs": 1} | asked)
+
+
+def with_lineage(data):
+    lineage = [PARENTS[name] for name in data.obs["cell_type"]]
+    return changed(data, obs=data.obs.assign(lineage=lineage))
+
+
+@pytest.fixture(scope="module")
+def sets():
+    reference, query = make_example(250, 150)
+    return with_lineage(reference), with_lineage(query)
+
+
+@pytest.fixture(scope="module")
+def flat(sets):
+    return train(sets[0], options()).model
+
+
+@pytest.fixture(scope="module")
+def result(sets):
+    return train(sets[0], options(tree=PARENTS, ontology=TERMS))
+
+
+@pytest.fixture(scope="module")
+def model(result):
+    return result.model
+
+
+def test_a_tree_changes_neither_panels_nor_probabilities(flat, model, sets):
+    assert model.genes.tolist() == flat.genes.tolist()
+    assert (model.panel.coef == flat.panel.coef).all()
+    assert model.panel.calibration == flat.panel.calibration
+    labels = [label_profiles(sets[1], one) for one in (flat, model)]
+    assert (labels[0].probabilities == labels[1].probabilities).all()
+
+
+def test_without_a_tree_labels_are_the_most_probable_class_and_have_no_new_column(
+    flat, sets
+):
+    labels = label_profiles(sets[1], flat)
+    assert flat.tree is None
+    assert flat.terms is None
+    best = labels.classes[labels.probabilities.argmax(axis=1)]
+    assert (labels.labels == best).all()
+    probabilities = [f"probability_{name}" for name in labels.classes]
+    columns = ["sample", "label", "confidence", *probabilities, "withheld_because"]
+    assert labels.table().columns.tolist() == columns
+
+
+def test_columns_from_coarse_to_fine_are_the_tree_of_a_table(model, sets):
+    columns = train(sets[0], options(label=["lineage", "cell_type"])).model
+    assert columns.tree.parents == model.tree.parents
+    assert columns.tree.levels == ("lineage", "cell_type")
+    assert columns.card.label == "lineage, cell_type"
+    control, other = columns.panel.error_control, model.panel.error_control
+    assert np.allclose(control.thresholds, other.thresholds)
+
+
+def test_the_error_control_is_that_of_all_levels(result, model):
+    table = result.held_out
+    names = [str(name) for name in model.classes]
+    scores = table[[f"score_{name}" for name in names]].to_numpy()
+    probabilities = model.panel.calibration.probabilities(scores)
+    control = fit_tree_control(model.tree, probabilities, names, table["label"])
+    assert (control.errors == model.panel.error_control.errors).all()
+
+
+def test_the_reason_of_a_threshold_speaks_of_the_finest_label(model, sets):
+    labels = label_profiles(sets[1], model, PredictOptions(target_error=0.2))
+    text = " ".join(labels.notes)
+    assert "keep their finest label" in text or "the query's own confidences" in text
+    reason = model.panel.error_control.at(0.2, by_level=True).reason
+    assert "keep their finest label" in reason
+    assert "all labels given, coarse and fine" in reason
+
+
+@pytest.mark.parametrize("threshold", [None, 0.9])
+def test_a_sample_gets_the_deepest_label_that_is_sure(model, sets, threshold):
+    labels = label_profiles(sets[1], model, PredictOptions(threshold=threshold))
+    way = model.tree.descend(labels.probabilities, model.classes)
+    expected = way.columns(model.tree, threshold or SURE)
+    given = np.where(labels.withheld, None, labels.labels)
+    assert (given == expected["label"]).all()
+    assert np.allclose(labels.confidence, expected["confidence"])
+    table = labels.table()
+    assert (table["leaf"] == expected["leaf"]).all()
+    assert np.allclose(table["leaf_confidence"], expected["leaf_confidence"])
+
+
+def test_a_coarse_label_never_contradicts_the_fine_one(model, sets):
+    asked = PredictOptions(levels=True, threshold=0.95)
+    table = label_profiles(sets[1], model, asked).table()
+    assert {"lymphoid", "myeloid"} & set(table["label"])
+    for line in table.itertuples():
+        if line.level_2 != "unassigned":
+            assert model.tree.parents[line.level_2] == line.level_1
+        if line.label != "unassigned":
+            assert line.label in (line.level_1, line.level_2)
+    coarse = table["label"].isin(["lymphoid", "myeloid"])
+    assert (table.loc[coarse, "level_2"] == "unassigned").all()
+
+
+def test_a_target_error_of_one_gives_every_sample_its_class(model, sets):
+    labels = label_profiles(sets[1], model, PredictOptions(target_error=1))
+    assert not labels.withheld.any()
+    assert set(labels.labels) <= set(LEAVES)
+
+
+def test_levels_of_a_model_without_a_tree_are_refused(flat, sets):
+    with pytest.raises(DataError, match="no tree of labels"):
+        label_profiles(sets[1], flat, PredictOptions(levels=True))
+
+
+def test_labels_of_several_files_keep_their_levels(model, sets):
+    parts = [label_profiles(sets[1], model, PredictOptions(levels=True))] * 2
+    joined = join_labels(parts, ["a", "b"])
+    assert joined.labels.tolist() == parts[0].labels.tolist() * 2
+    assert "level_1" in joined.table()
+
+
+def test_ids_are_written_as_cellxgene_asks_and_leave_a_column_of_others(
+    model, sets, tmp_path
+):
+    adata = as_anndata(sets[1])
+    adata.write_h5ad(tmp_path / "query.h5ad")
+    predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad")
+    tl.annotate(adata, model, levels=True, verbose=False)
+    obs = adata.obs
+    for label, term in zip(obs["optirank"], obs[ID_COLUMN], strict=True):
+        assert term == TERMS.get(label, "unknown")
+    written = anndata.read_h5ad(tmp_path / "out.h5ad")
+    assert written.obs[ID_COLUMN].tolist() == obs[ID_COLUMN].tolist()
+    assert written.uns["optirank"]["cell_ontology"] == model.terms.version
+    tl.annotate(adata, model, verbose=False)  # the column is ours, and is written again
+    assert ID_COLUMN in adata.obs
+    assert f"optirank_{ID_COLUMN}" not in adata.obs
+    assert "optirank_level_1" not in adata.obs
+    tl.annotate(adata, replace(model, tree=None, terms=None), verbose=False)
+    assert ID_COLUMN not in adata.obs
+    assert "optirank_leaf" not in adata.obs
+    adata.obs[ID_COLUMN] = "mine"
+    for _ in range(2):
+        tl.annotate(adata, model, verbose=False)
+        assert set(adata.obs[ID_COLUMN]) == {"mine"}
+        assert f"optirank_{ID_COLUMN}" in adata.obs
+
+
+def test_a_model_with_a_tree_is_read_as_it_was_saved(model, tmp_path):
+    save(model, tmp_path / "m.optirank")
+    again = load(tmp_path / "m.optirank")
+    assert (again.tree, again.terms) == (model.tree, model.terms)
+    card = dict(model_card(again))
+    assert "lymphoid: " in card["tree of labels"]
+    assert f"{model.terms.version}, ids of 3 of 7 labels" == card["Cell Ontology"]
+
+
+def test_a_sample_whose_finest_label_is_sure_has_no_note_on_coarse_labels(model, sets):
+    """The note named a share of 0.0 % of labels coarser than a class."""
+    labels = label_profiles(sets[1], model)
+    sure = int(np.asarray(labels.confidence).argmax())
+    alone = label_profiles(sets[1][[sure]], model)
+    assert repr(alone).startswith(f"Labels of {alone.source}: 1 sample: ")
+    (note,) = [note for note in alone.notes if "withheld" in note]
+    assert note.startswith("no label is withheld: a label of the tree is given where")
+
+
+def test_one_label_is_withheld_and_two_are(flat, sets):
+    lowest = np.sort(label_profiles(sets[1], flat).confidence)[:3]
+    for n, verb in ((1, "is"), (2, "are")):
+        asked = PredictOptions(threshold=float(lowest[n - 1 : n + 1].mean()))
+        notes = label_profiles(sets[1], flat, asked).notes
+        start = f"{n} of {sets[1].n_obs} labels ("
+        (note,) = [note for note in notes if note.startswith(start)]
+        assert f"%) {verb} withheld: asked for" in note
+
+
+def test_the_page_of_an_evaluation_says_that_coarse_labels_count_as_withheld(
+    model, sets, tmp_path
+):
+    asked = PredictOptions(threshold=0.95)
+    found = evaluate_profiles(sets[1], model, "cell_type", asked)
+    assert (found.samples["withheld"] & (found.samples["label"] != "unassigned")).any()
+    write_report(found, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "withheld or coarser, of" in page
+    assert "<th>withheld or coarser</th>" in page
+
+
+def test_evaluate_counts_a_label_above_the_truth_as_right_but_coarse(
+    model, sets, tmp_path
+):
+    asked = PredictOptions(threshold=0.95)
+    found = evaluate_profiles(sets[1], model, "cell_type", asked)
+    levels = found.levels.set_index("level")
+    assert levels["n_samples"].sum() == sets[1].n_obs
+    assert levels["coarse"].sum() > 0
+    judged = found.performance
+    assert judged.classes == model.tree.leaves
+    fine = found.levels[["right", "wrong"]].sum().sum()
+    assert judged.n_given <= fine
+    assert set(found.confusions) == {"level 1", "level 2"}
+    assert "confusion of level 1" in found.tables
+    page = write_report(found, tmp_path / "page.html", dated=False).read_text("utf-8")
+    assert "right but coarse" in page
+
+
+def test_evaluate_by_coarse_labels_alone_compares_coarse_labels(model, sets):
+    found = evaluate_profiles(sets[1], model, "lineage")
+    assert set(found.performance.classes) == {"lymphoid", "myeloid"}
+    assert found.performance.n_samples == sets[1].n_obs
+    assert found.performance.balanced_accuracy > 0.8
+
+
+def test_a_truth_that_is_coarse_is_in_the_tables_of_levels_alone(model, sets):
+    obs = sets[1].obs.copy()
+    obs["mixed"] = obs["cell_type"].astype(object)
+    obs.loc[obs.index[:10], "mixed"] = obs["lineage"].iloc[:10]
+    found = evaluate_profiles(changed(sets[1], obs=obs), model, "mixed")
+    assert found.performance.n_samples == len(obs) - 10
+    assert found.levels["n_samples"].sum() == len(obs)
+    assert any("10 samples are known to a coarser label" in n for n in found.notes)
+
+
+def test_the_page_of_labels_draws_the_tree(model, flat, sets, tmp_path):
+    pages = [
+        write_report(
+            label_profiles(sets[1], one), tmp_path / f"{k}.html", dated=False
+        ).read_text("utf-8")
+        for k, one in enumerate((model, flat))
+    ]
+    assert "The tree of labels" in pages[0]
+    assert "The tree of labels" not in pages[1]
+
+
+def test_samples_of_inner_labels_have_no_part_in_training(sets):
+    obs = sets[0].obs.copy()
+    obs["mixed"] = obs["cell_type"].astype(object)
+    obs.loc[obs.index[:7], "mixed"] = "lymphoid"
+    data = changed(sets[0], obs=obs)
+    found = train(data, options(label="mixed", tree=PARENTS))
+    assert found.model.card.n_samples == len(obs) - 7
+    assert any("known to a coarser label alone" in note for note in found.notes)
+    assert any("lymphoid (7)" in note for note in found.notes)
+
+
+def test_a_small_class_goes_from_the_tree_too(sets):
+    obs = sets[0].obs.copy()
+    rare = np.flatnonzero(obs["cell_type"] == "dendritic cell")[2:]
+    obs["kind"] = obs["cell_type"].astype(object)
+    obs.iloc[rare, obs.columns.get_loc("kind")] = None
+    found = train(changed(sets[0], obs=obs), options(label="kind", tree=PARENTS)).model
+    assert "dendritic cell" not in found.tree.labels
+    assert "myeloid" in found.tree.labels
+
+
+def obs_of(**columns) -> pd.DataFrame:
+    frame = pd.DataFrame(columns)
+    return frame.set_index(frame.index.map("cell {}".format))
+
+
+def test_the_tree_of_the_ontology_takes_the_ancestors_at_hand():
+    obs = obs_of(x=["T cell"] * 3 + ["CD4 T cell"] * 3 + ["CD8 T cell"] * 3 + ["z"] * 3)
+    notes = []
+    labels, tree, terms = labelled_samples(
+        obs, options(label="x", tree="ontology"), "s", notes, several=False
+    )
+    assert tree.parents["CD4 T cell"] == "T cell"
+    assert tree.parents["z"] == ""
+    assert "z" not in terms.ids
+    assert any("3 of 4 labels have a term" in note for note in notes)
+    assert labels.isna().sum() == 3
+
+
+def test_a_tree_in_which_no_label_is_above_another_is_left_out():
+    obs = obs_of(x=["a"] * 3 + ["b"] * 3)
+    notes = []
+    _, tree, _ = labelled_samples(
+        obs, options(label="x", tree={"a": "", "b": ""}), "s", notes, several=False
+    )
+    assert tree is None
+    assert "no label stands above another" in notes[0]
+
+
+def test_columns_that_are_not_nested_name_the_samples():
+    obs = obs_of(a=["x", "x", "y"], b=["1", "2", "1"])
+    with pytest.raises(ValueError, match=r"not nested: '1'.*such as cell"):
+        labelled_samples(obs, options(label=["a", "b"]), "s", [], several=False)
+
+
+def test_labels_are_joined_where_it_was_asked_for_and_else_only_named():
+    obs = obs_of(x=["B"] * 3 + ["b"] * 3 + ["c"] * 3, file=["1"] * 3 + ["2"] * 6)
+    notes = []
+    labels, *_ = labelled_samples(obs, options(label="x"), "s", notes, several=True)
+    assert set(labels) == {"B", "b", "c"}
+    assert any("look like one class" in note for note in notes)
+    asked = options(label="x", mapping={"b": "B"})
+    notes = []
+    labels, *_ = labelled_samples(obs, asked, "s", notes, several=True)
+    assert set(labels) == {"B", "c"}
+    assert not any("look like one class" in note for note in notes)
+    assert any("2 alone has 1 class" in note for note in notes)
+    unknown = options(label="x", mapping={"q": "B"})
+    with pytest.raises(DataError, match="no set has the label 'q'"):
+        labelled_samples(obs, unknown, "s", [], several=True)
+
+
+def test_a_tree_and_several_columns_are_refused_together():
+    with pytest.raises(ValueError, match="are a tree of labels already"):
+        options(label=["a", "b"], tree="ontology")
+
+
+def test_tl_takes_columns_a_mapping_and_labels_apart(sets):
+    adata = as_anndata(sets[0])
+    asked = {"n_genes": 20, "n_jobs": 1, "verbose": False}
+    by_columns = tl.train(adata, ["lineage", "cell_type"], **asked).model
+    assert by_columns.tree.levels == ("lineage", "cell_type")
+    apart = tl.train(adata, adata.obs["cell_type"].tolist(), **asked).model
+    assert apart.tree is None
+
+
+def test_labels_of_a_tree_have_no_threshold_of_their_own_with_a_flat_model(flat, sets):
+    assert label_profiles(sets[1], flat).threshold is None
+
+
+def test_sources_without_a_common_class_name_the_labels_that_look_alike(sets):
+    reference, _ = sets
+    other = reference.copy()
+    other.obs["cell_type"] = [f"{label}s" for label in other.obs["cell_type"]]
+    both = join([reference, other], ["one", "two"])
+    asked = options(label="cell_type", batch="file")
+    with pytest.raises(DataError, match="no class is in two sources") as caught:
+        train(both, asked)
+    assert any("look like one class" in note for note in caught.value.__notes__)
+
+
+def test_levels_of_a_model_without_some_classes_are_those_of_its_own_tree(model, sets):
+    panel = model.panel
+    coef = panel.coef.copy()
+    coef[model.classes.tolist().index("b cell"), 1:] = 0.0
+    panels = {model.n_genes: replace(panel, coef=coef)}
+    others = np.flatnonzero(np.asarray(sets[1].var_names) != panel.genes[0])
+    evaluation = evaluate_profiles(
+        take_genes(sets[1], others),
+        replace(model, panels=panels),
+        "cell_type",
+        PredictOptions(drop_classes=True),
+    )
+    assert "b cell" not in evaluation.labels.model.labels
+    given = evaluation.samples["given"]
+    truth = evaluation.samples["label"]
+    levels = evaluation.levels
+    assert levels["right"].sum() == (given == truth).sum() > 0
+    assert levels["coarse"].sum() == (given == truth.map(PARENTS)).sum()
+    assert levels["n_samples"].sum() == len(truth)

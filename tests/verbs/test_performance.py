@@ -1,0 +1,246 @@
+"""The tables of labels against the truth: by hand, and beside scikit-learn."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.metrics import (
+    average_precision_score,
+    balanced_accuracy_score,
+    roc_auc_score,
+)
+
+from optirank._util.metrics import predictive_value, wilson
+from optirank._util.names import with_interval
+from optirank.verbs.performance import check_prevalence, composition, performance
+
+CLASSES = np.array(["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Truth, and probabilities that are right more often than not, with ties."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    p = rng.dirichlet(np.ones(3), 200)
+    p[np.arange(200), y] += 0.4
+    p = np.round(p / p.sum(axis=1, keepdims=True), 2)
+    return CLASSES[y], p / p.sum(axis=1, keepdims=True)
+
+
+def test_an_interval_has_the_digits_that_it_needs_to_contain_its_share():
+    assert with_interval(0.913, 0.86, 0.952) == "91.3 (86-95)"
+    assert with_interval(0.999, 0.9961, 0.9997) == "99.9 (99.6-100.0)"
+    for n_samples in (3, 40, 1000, 20000):
+        for right in {0, 1, n_samples // 2, n_samples - 1, n_samples}:
+            share = right / n_samples
+            text = with_interval(share, *map(float, wilson(share, n_samples)))
+            shown, low, high = map(float, re.findall(r"[0-9.]+", text))
+            assert low <= shown <= high
+
+
+def test_figures_are_those_of_scikit_learn(drawn):
+    truth, p = drawn
+    given = CLASSES[p.argmax(axis=1)]
+    found = performance(truth, given, p, CLASSES)
+    assert found.balanced_accuracy == pytest.approx(
+        balanced_accuracy_score(truth, given)
+    )
+    assert found.n_right == (truth == given).sum()
+    for k, name in enumerate(CLASSES):
+        row = found.per_class.loc[name]
+        assert row["auc"] == pytest.approx(roc_auc_score(truth == name, p[:, k]))
+        assert row["average_precision"] == pytest.approx(
+            average_precision_score(truth == name, p[:, k])
+        )
+        assert row["sensitivity"] == pytest.approx(
+            (given == name)[truth == name].mean()
+        )
+        assert row["specificity"] == pytest.approx(
+            (given != name)[truth != name].mean()
+        )
+        assert row["ppv"] == pytest.approx((truth == name)[given == name].mean())
+        assert row["npv"] == pytest.approx((truth != name)[given != name].mean())
+        for measure in ("sensitivity", "specificity", "ppv", "npv"):
+            assert (
+                0 <= row[f"{measure}_low"] < row[measure] < row[f"{measure}_high"] <= 1
+            )
+    assert found.confusion.to_numpy().sum() == len(truth)
+    assert found.interval[0] < found.balanced_accuracy < found.interval[1]
+    assert found.reliability["n_samples"].sum() == len(truth)
+
+
+def test_withheld_labels_are_counted_apart(drawn):
+    truth, p = drawn
+    given, hidden = CLASSES[p.argmax(axis=1)], p.max(axis=1) < 0.6
+    found = performance(truth, given, p, CLASSES, hidden)
+    kept = performance(truth[~hidden], given[~hidden], p[~hidden], CLASSES)
+    assert found.n_withheld == hidden.sum() == found.confusion["withheld"].sum()
+    assert found.n_given == len(truth) - hidden.sum()
+    assert found.balanced_accuracy == kept.balanced_accuracy
+    np.testing.assert_array_equal(found.per_class["ppv"], kept.per_class["ppv"])
+
+
+def test_withholding_gives_the_most_labels_of_an_error():
+    truth = np.array(["a"] * 20)
+    p = np.column_stack([np.linspace(0.99, 0.6, 20), 1 - np.linspace(0.99, 0.6, 20)])
+    given = np.where(np.arange(20) >= 18, "b", "a")
+    p[18:] = p[18:, ::-1]
+    table = performance(truth, given, p, ["a", "b"]).withholding.set_index(
+        "target_error"
+    )
+    assert table.loc[0.01, "given"] == pytest.approx(0.9)
+    assert table.loc[0.1, "given"] == pytest.approx(1.0)
+    assert table.loc[0.1, "error"] == pytest.approx(0.1)
+
+
+def test_ppv_and_npv_follow_the_prevalence():
+    truth = np.array(["sick"] * 50 + ["well"] * 50)
+    given = np.array(["sick"] * 45 + ["well"] * 5 + ["sick"] * 10 + ["well"] * 40)
+    p = np.where(given[:, None] == ["sick", "well"], 0.9, 0.1)
+    shares = check_prevalence({"sick": 0.1}, ["sick", "well"], {"sick": 50, "well": 50})
+    row = performance(
+        truth, given, p, ["sick", "well"], prevalence=shares
+    ).per_class.loc["sick"]
+    assert row["sensitivity"] == 0.9
+    assert row["ppv"] == pytest.approx(0.9 * 0.1 / (0.9 * 0.1 + 0.2 * 0.9))
+    assert row["npv"] == pytest.approx(0.8 * 0.9 / (0.8 * 0.9 + 0.1 * 0.1))
+    assert row["ppv_low"] < row["ppv"] < row["ppv_high"]
+
+
+def cohort(found, n_sick, false, n_well, prevalence):
+    """The figures of a test that found so many sick people, and has false alarms."""
+    truth = np.repeat(["sick", "well"], [n_sick, n_well])
+    given = np.repeat(
+        ["sick", "well", "sick", "well"],
+        [found, n_sick - found, false, n_well - false],
+    )
+    p = np.where(given[:, None] == ["sick", "well"], 0.9, 0.1)
+    shares = {"sick": prevalence, "well": 1 - prevalence}
+    return performance(truth, given, p, ["sick", "well"], prevalence=shares)
+
+
+def test_no_false_label_among_few_does_not_make_a_predictive_value_certain():
+    row = cohort(13, 14, 0, 22, prevalence=0.02).per_class.loc["sick"]
+    assert row["ppv"] == 1.0
+    # The interval of the specificity alone allows this
+    allowed = 0.02 * row["sensitivity"]
+    allowed /= allowed + 0.98 * (1 - row["specificity_low"])
+    assert row["ppv_low"] < 1.05 * allowed < 0.2
+    assert 0.99 < row["npv_low"] < row["npv"] < row["npv_high"] < 1
+
+
+def test_of_a_class_without_samples_the_interval_allows_anything():
+    truth = np.repeat(["a", "b"], 50)
+    p = np.where(truth[:, None] == ["a", "b", "c"], 0.9, 0.05)
+    shares = {"a": 0.4, "b": 0.4, "c": 0.2}
+    found = performance(truth, truth, p, CLASSES, prevalence=shares).per_class
+    assert found.loc["a", "ppv"] == 1.0
+    assert found.loc["a", "ppv_low"] < 0.4 / 0.6
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "specificity", "n_sick", "n_well", "prevalence"),
+    [
+        (0.9, 0.95, 50, 50, 0.02),
+        (0.9, 0.99, 50, 100, 0.02),
+        (0.8, 0.9, 25, 40, 0.3),
+        (0.95, 0.9, 200, 200, 0.1),
+        (0.99, 0.99, 25, 25, 0.5),
+    ],
+)
+def test_intervals_of_predictive_values_hold_the_true_ones(
+    sensitivity, specificity, n_sick, n_well, prevalence
+):
+    rng = np.random.default_rng(0)
+    sizes, is_sick = np.array([n_sick, n_well]), np.array([True, False])
+    shares = np.array([prevalence, 1 - prevalence])
+    rates = np.array([sensitivity, 1 - specificity])
+    true_ppv = (shares * rates)[0] / (shares * rates).sum()
+    true_npv = (shares * (1 - rates))[1] / (shares * (1 - rates)).sum()
+    n_held = np.zeros(2)
+    for called in rng.binomial(sizes, rates, (1000, 2)):
+        for k, (n_labels, wanted, true_value) in enumerate(
+            [(called, is_sick, true_ppv), (sizes - called, ~is_sick, true_npv)]
+        ):
+            _, low, high = predictive_value(n_labels, sizes, shares, wanted)
+            n_held[k] += low <= true_value <= high
+    assert (n_held >= 930).all()
+
+
+def test_withheld_samples_are_not_found_among_all():
+    truth = np.repeat(["active", "well"], [25, 30])
+    given = np.repeat(["active", "well"], [24, 31])
+    p = np.where(given[:, None] == ["active", "well"], 0.9, 0.1)
+    hidden = np.arange(len(truth)) < 11
+    found = performance(truth, given, p, ["active", "well"], hidden)
+    row = found.per_class.loc["active"]
+    assert row["sensitivity"] == pytest.approx(13 / 14)
+    assert row["sensitivity_of_all"] == pytest.approx(13 / 25)
+    assert row["withheld"] == 11
+    assert found.of_all == pytest.approx((13 / 25 + 1) / 2)
+    assert "of all samples" in found.headline()
+
+
+def test_the_headline_says_over_which_classes_it_is():
+    names = list("abcdefghijkl")
+    truth = ["a", "b"] * 10
+    p = np.full((20, 12), 0.01)
+    found = performance(truth, truth, p, names)
+    assert "over 2 of 12 classes" in found.headline()
+    assert "classes" not in performance(names, names, np.eye(12), names).headline()
+
+
+def test_predictive_values_of_a_training_are_at_the_composition_of_its_file():
+    codes = np.repeat([0, 1], [9000, 500])
+    held_out = np.repeat(["a", "b"], [500, 500])
+    shares, words = composition(codes, held_out, np.array(["a", "b"]))
+    assert shares == {"a": pytest.approx(9000 / 9500), "b": pytest.approx(500 / 9500)}
+    assert "9,500 samples" in words
+    assert "at most 500 per class" in words
+    assert composition(codes, codes, np.array(["0", "1"])) == (None, "")
+
+
+def test_prevalences_that_cannot_be_are_refused():
+    counts = {"a": 1, "b": 3, "c": 0}
+    assert check_prevalence({"c": 0.2}, CLASSES, counts) == {
+        "a": 0.2,
+        "b": pytest.approx(0.6),
+        "c": 0.2,
+    }
+    for shares, message in (
+        ({"d": 0.1}, "the model's classes are a, b, c"),
+        ({"a": 2.0}, "between 0 and 1"),
+        ({"a": 0.7, "b": 0.7}, "sum to 1.4"),
+        ({"a": 0.1, "b": 0.1, "c": 0.1}, "must sum to 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_prevalence(shares, CLASSES, counts)
+
+
+def test_classes_without_samples_have_no_figures():
+    found = performance(["a", "a"], ["a", "b"], [[0.9, 0.1], [0.2, 0.8]], ["a", "b"])
+    assert found.balanced_accuracy == 0.5
+    assert np.isnan(found.per_class.loc["b", "sensitivity"])
+    assert not found.curves
+    assert np.isnan(found.auc)
+
+
+def test_wilson_s_interval():
+    low, high = wilson([0.0, 0.9, 1.0], [10, 100, 10])
+    np.testing.assert_allclose(low, [0.0, 0.8256, 0.7225], atol=1e-4)
+    np.testing.assert_allclose(high, [0.2775, 0.9448, 1.0], atol=1e-4)
+
+
+def test_a_card_says_over_which_classes_its_figures_are():
+    from optirank.model.card import Card, ClassCounts, JudgedSet
+    from optirank.verbs.cards import set_table
+
+    counts = {"a": ClassCounts(9, 10), "b": ClassCounts(10, 10)}
+    of_training = dict.fromkeys("abc", 10)
+    card = Card(class_counts=of_training, judged=(JudgedSet("x", counts),))
+    assert set_table(card)["how"] == ["left out, over 2 of 3 classes"]
+    whole = Card(class_counts=dict.fromkeys("ab", 9), judged=card.judged)
+    assert set_table(whole)["how"] == ["left out"]

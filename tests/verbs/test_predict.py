@@ -1,0 +1,394 @@
+"""Labels of files: what is written, from which files, what is withheld and what
+is said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+
+from example_model import N_QUERY, as_anndata, panel_names
+from expression_files import write_rows
+from optirank import tl
+from optirank.datasets import DataError
+from optirank.io.reading import write_table
+from optirank.model import MissingGenesError, save
+from optirank.verbs import query as query_pass
+from optirank.verbs.label_files import predict_file, write_record
+from optirank.verbs.options import PredictOptions
+from optirank.verbs.predict import label_profiles
+from optirank.verbs.withholding import NO_INFORMATION
+from profiles import changed, take_genes, take_samples
+
+
+def with_panel(model, **changes):
+    """The model with something else stored beside the weights it uses."""
+    panels = dict(model.panels)
+    panels[model.n_genes] = replace(model.panel, **changes)
+    return replace(model, panels=panels)
+
+
+def options(**given) -> PredictOptions:
+    return PredictOptions(**given)
+
+
+def test_a_target_error_holds_where_another_size_of_the_panel_is_used(model, query):
+    own = model.n_genes
+    small = min(model.panels)
+    lost = [gene for gene in model.genes if gene not in model.panels[small].genes][:5]
+    panels = {
+        size: replace(model.panels[size], missing=((0.0, accuracy), (1.0, accuracy)))
+        for size, accuracy in ((own, 0.5), (small, 0.9))
+    }
+    control = replace(model.panel.error_control, target_error=0.4)
+    panels[own] = replace(panels[own], error_control=control)
+    model = replace(model, panels=panels)
+    kept = [gene for gene in query.var_names if gene not in lost]
+    labels = label_profiles(take_genes(query, kept), model)
+    assert any(f"the panel of {small} genes" in note for note in labels.notes)
+    assert labels.threshold is not None
+
+
+def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
+    model, query, query_file, tmp_path
+):
+    save(model, tmp_path / "model.optirank")
+    done = predict_file(
+        query_file, tmp_path / "model.optirank", tmp_path / "labels.csv"
+    )
+    table = pd.read_csv(tmp_path / "labels.csv")
+    probabilities = [f"probability_{label}" for label in model.classes]
+    last = "withheld_because"
+    assert table.columns.tolist() == [
+        "sample",
+        "label",
+        "confidence",
+        *probabilities,
+        last,
+    ]
+    assert table[last].isna().all()
+    assert table["sample"].tolist() == query.obs_names.tolist()
+    expected = model.label(query.X, query.var_names)
+    assert table["label"].tolist() == expected["label"].tolist()
+    np.testing.assert_allclose(
+        table[probabilities], expected[probabilities], atol=5.1e-5
+    )
+    assert sum(done.counts().values()) == N_QUERY
+    assert list(done.counts().values()) == sorted(done.counts().values(), reverse=True)
+    assert done.threshold is None
+    assert not done.withheld.any()
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_size_of_the_blocks_does_not_matter(
+    size, model, query_file, tmp_path, monkeypatch
+):
+    told = []
+    predict_file(query_file, model, tmp_path / "whole.csv")
+    monkeypatch.setattr(query_pass, "block_rows", lambda n_genes: size)
+    progress = lambda done, total: told.append((done, total))  # noqa: E731
+    predict_file(query_file, model, tmp_path / "blocks.csv", progress=progress)
+    assert (tmp_path / "blocks.csv").read_bytes() == (
+        tmp_path / "whole.csv"
+    ).read_bytes()
+    assert told[-1] == (N_QUERY, N_QUERY)
+    assert len(told) == -(-N_QUERY // size)
+
+
+def test_every_format_and_the_panel_alone_get_the_same_labels(
+    model, query, query_file, tmp_path
+):
+    predict_file(query_file, model, tmp_path / "expected.csv")
+    expected = (tmp_path / "expected.csv").read_bytes()
+
+    def check(path, **reading):
+        predict_file(path, model, tmp_path / "found.csv", **reading)
+        assert (tmp_path / "found.csv").read_bytes() == expected
+
+    for storage in ("csc", "dense"):
+        as_anndata(query, storage).write_h5ad(tmp_path / f"{storage}.h5ad")
+        check(tmp_path / f"{storage}.h5ad")
+    check(tmp_path / "csc.h5ad", layer="double")
+    write_rows(query, tmp_path / "rows.tsv")
+    check(tmp_path / "rows.tsv", genes_in="rows")
+    write_table(query, tmp_path / "columns.csv")
+    check(tmp_path / "columns.csv", genes_in="columns", annotations=list(query.obs))
+    genes = [gene for gene in panel_names(model) if gene in set(query.var_names)]
+    as_anndata(take_genes(query, genes)).write_h5ad(tmp_path / "panel.h5ad")
+    check(tmp_path / "panel.h5ad")
+
+
+@pytest.mark.parametrize("end", ["csv", "parquet", "h5ad"])
+def test_every_output_has_the_same(end, model, query_file, tmp_path):
+    if end == "parquet":
+        pytest.importorskip("pyarrow")
+    done = predict_file(
+        query_file, model, tmp_path / f"out.{end}", options(clusters="leiden")
+    )
+    if end == "h5ad":
+        found = anndata.read_h5ad(tmp_path / "out.h5ad")
+        assert found.obs["optirank"].tolist() == done.labels.tolist()
+        of_clusters = done.table()["cluster_label"].tolist()
+        assert found.obs["optirank_cluster_label"].tolist() == of_clusters
+        np.testing.assert_array_equal(found.obsm["optirank_proba"], done.probabilities)
+        assert found.uns["optirank"]["notes"].tolist() == [*done.warnings, *done.notes]
+        return
+    read = pd.read_csv if end == "csv" else pd.read_parquet
+    table = read(tmp_path / f"out.{end}")
+    assert table["label"].tolist() == done.labels.tolist()
+    majority = done.clusters.set_index("cluster")["label"]
+    assert table["cluster_label"].tolist() == [
+        majority[str(cluster)] for cluster in table["cluster"]
+    ]
+    np.testing.assert_allclose(table["confidence"], done.confidence, atol=5.1e-5)
+
+
+def test_names_with_commas_and_quotes_survive_a_csv(model, query, tmp_path):
+    adata = as_anndata(query)
+    adata.obs_names = [f'cell "{k}", one' for k in range(adata.n_obs)]
+    adata.write_h5ad(tmp_path / "odd.h5ad")
+    predict_file(tmp_path / "odd.h5ad", model, tmp_path / "odd.csv")
+    assert (
+        pd.read_csv(tmp_path / "odd.csv")["sample"].tolist() == adata.obs_names.tolist()
+    )
+
+
+def test_files_and_anndata_get_the_same_labels_and_the_same_notes(
+    model, query_file, tmp_path
+):
+    for given in ({}, {"adapt": True}, {"unknown_rate": 0.05}, {"threshold": 0.7}):
+        done = predict_file(
+            query_file, model, tmp_path / "labels.csv", options(**given)
+        )
+        adata = anndata.read_h5ad(query_file)
+        tl.annotate(adata, model, **given)
+        assert adata.obs["optirank"].tolist() == done.labels.tolist()
+        assert list(adata.uns["optirank"]["notes"]) == [*done.warnings, *done.notes]
+
+
+def test_a_model_trained_with_a_target_error_withholds_by_itself(
+    model, query_file, tmp_path
+):
+    """The threshold acts unless another is asked for, and what is withheld is said."""
+    out = tmp_path / "labels.csv"
+    asked = predict_file(query_file, model, out, options(target_error=0.1))
+    control = replace(model.panel.error_control, target_error=0.1)
+    by_itself = predict_file(query_file, with_panel(model, error_control=control), out)
+    assert by_itself.threshold == asked.threshold
+    np.testing.assert_array_equal(
+        by_itself.withheld, by_itself.confidence < asked.threshold
+    )
+    assert any("withheld" in note for note in by_itself.notes)
+    assert not predict_file(
+        query_file, model, out, options(target_error=1)
+    ).withheld.any()
+    with pytest.raises(ValueError, match="cannot show it"):
+        predict_file(query_file, model, out, options(target_error=0.0001))
+    with pytest.raises(ValueError, match="not both"):
+        options(target_error=0.1, threshold=0.5)
+    with pytest.raises(ValueError, match=r"unknown_rate=2"):
+        options(unknown_rate=2)
+
+
+def test_withheld_labels_are_called_unassigned_and_counted(model, query_file, tmp_path):
+    done = predict_file(query_file, model, tmp_path / "l.csv", options(threshold=0.9))
+    hidden = done.confidence < 0.9
+    assert 0 < hidden.sum() < N_QUERY
+    assert (done.labels[hidden] == "unassigned").all()
+    assert f"{hidden.sum()} of {N_QUERY} labels" in " ".join(done.notes)
+
+
+def test_samples_unlike_every_class_are_withheld(model, query, tmp_path):
+    adata = as_anndata(query)
+    turned = adata.X.toarray()
+    turned[:10] = turned[:10].max() - turned[:10]  # the highest genes are the lowest
+    adata.X = turned
+    adata.write_h5ad(tmp_path / "strange.h5ad")
+    rate = options(unknown_rate=0.2)
+    done = predict_file(tmp_path / "strange.h5ad", model, tmp_path / "l.csv", rate)
+    assert done.withheld[:10].mean() > 0.5
+    assert done.withheld[10:].mean() < 0.3
+    model = with_panel(model, likeness=None)
+    with pytest.raises(ValueError, match="no out-of-distribution score"):
+        predict_file(tmp_path / "strange.h5ad", model, tmp_path / "l.csv", rate)
+
+
+def test_a_sample_s_label_does_not_depend_on_the_others_unless_adapted(
+    model, query, tmp_path
+):
+    as_anndata(query)[:5].write_h5ad(tmp_path / "few.h5ad")
+    few = predict_file(tmp_path / "few.h5ad", model, tmp_path / "few.csv")
+    whole = model.predict_proba(query.X, query.var_names)
+    np.testing.assert_allclose(few.probabilities, whole[:5])
+
+
+def test_missing_genes_are_named_and_too_many_refused(model, query, tmp_path):
+    panel = [gene for gene in panel_names(model) if gene in set(query.var_names)]
+    rest = [gene for gene in query.var_names if gene not in panel]
+    as_anndata(take_genes(query, [*rest, *panel[2:]])).write_h5ad(
+        tmp_path / "some.h5ad"
+    )
+    done = predict_file(tmp_path / "some.h5ad", model, tmp_path / "l.csv")
+    assert set(panel[:2]) <= set(done.missing)
+    assert any("genes are missing" in note for note in done.notes)
+    as_anndata(take_genes(query, [*rest, *panel[:1]])).write_h5ad(tmp_path / "few.h5ad")
+    (tmp_path / "l.csv").unlink()
+    with pytest.raises(MissingGenesError, match="Missing genes"):
+        predict_file(tmp_path / "few.h5ad", model, tmp_path / "l.csv")
+    assert not (tmp_path / "l.csv").exists()
+
+
+def test_bad_input_is_refused_and_nothing_is_written(
+    model, query, query_file, tmp_path
+):
+    as_anndata(query)[:0].write_h5ad(tmp_path / "empty.h5ad")
+    write_rows(query, tmp_path / "rows.csv")
+    (tmp_path / "torn.h5ad").write_bytes(query_file.read_bytes()[:20_000])
+    infinite = as_anndata(query, "dense")
+    infinite.X[3, infinite.var_names.isin(panel_names(model))] = np.nan
+    infinite.write_h5ad(tmp_path / "infinite.h5ad")
+    cases = [
+        ("empty.h5ad", "l.csv", {}, "holds no samples"),
+        ("nowhere.h5ad", "l.csv", {}, "does not exist"),
+        ("torn.h5ad", "l.csv", {}, "cannot be read|not an HDF5"),
+        ("infinite.h5ad", "l.csv", {}, "samples 1 to 60"),
+        ("query.h5ad", "l.xlsx", {}, "labels are written as"),
+        ("rows.csv", "l.h5ad", {"genes_in": "rows"}, "not an .h5ad"),
+        ("rows.csv", "l.csv", {"genes_in": "columns"}, "use genes_in='rows'"),
+        (
+            "query.h5ad",
+            "l.csv",
+            {"gene_column": "code"},
+            "genes are present|not there|missing",
+        ),
+    ]
+    for name, out, reading, message in cases:
+        with pytest.raises((DataError, ValueError, FileNotFoundError), match=message):
+            predict_file(tmp_path / name, model, tmp_path / out, **reading)
+        assert not (tmp_path / out).exists()
+    with pytest.raises(DataError, match="no column 'louvain'"):
+        predict_file(query_file, model, tmp_path / "l.csv", options(clusters="louvain"))
+
+
+@pytest.mark.parametrize("value", [0.0, 3.5])
+def test_a_profile_without_information_gets_no_label(value, model, query):
+    X = query.X.toarray()
+    X[[3, 8]] = value
+    done = label_profiles(changed(query, X=X), model)
+    assert np.flatnonzero(done.withheld).tolist() == [3, 8]
+    assert set(done.reasons[[3, 8]]) == {NO_INFORMATION}
+    assert (done.labels[[3, 8]] == "unassigned").all()
+    assert any("2 samples have the same value" in note for note in done.notes)
+
+
+def test_samples_with_little_information_are_counted(model, query):
+    X = query.X.toarray()
+    X[3] = 0.0
+    X[3, np.flatnonzero(np.isin(query.var_names, panel_names(model)))[:2]] = [1, 2]
+    done = label_profiles(changed(query, X=X), model)
+    assert not done.withheld.any()
+    assert any("rest on few genes" in note for note in done.notes)
+
+
+def test_the_query_s_own_confidences_raise_the_threshold(model, query):
+    """Scrambled samples are labelled with low confidence: few labels may be given."""
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(row) for row in query.X.toarray()])
+    target = 0.1
+    held_out = model.panel.error_control.at(target).threshold
+    done = label_profiles(changed(query, X=X), model, options(target_error=target))
+    assert done.threshold > held_out
+    given = done.confidence[~done.withheld]
+    assert not given.size or (1 - given).mean() <= target
+    assert any("own confidences" in note for note in done.notes)
+
+
+def test_a_query_that_looks_like_nothing_known_is_an_alarm(model, query):
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(row) for row in query.X.toarray()])
+    scrambled = label_profiles(changed(query, X=X), model)
+    assert any(
+        "do not look like the training data" in one for one in scrambled.warnings
+    )
+    assert not any("adapt=True" in note for note in scrambled.notes)
+    known = label_profiles(query, model)
+    assert not known.warnings
+
+
+def test_learning_from_few_samples_is_refused(model, query):
+    few = take_samples(query, np.arange(9))
+    with pytest.raises(DataError, match="9 samples: learning from the query"):
+        label_profiles(few, model, options(adapt=True))
+    done = label_profiles(query, model, options(adapt=True))
+    assert any("learning from the query changed" in note for note in done.notes)
+    np.testing.assert_allclose(done.probabilities.sum(axis=1), 1.0)
+
+
+def test_labels_say_how_they_were_made(model, query_file, tmp_path):
+    save(model, tmp_path / "model.optirank")
+    out = tmp_path / "labels.csv"
+    done = predict_file(query_file, tmp_path / "model.optirank", out)
+    record = json.loads(write_record(done, out).read_text("utf-8"))
+    content = (tmp_path / "model.optirank").read_bytes()
+    assert record["model_sha256"] == hashlib.sha256(content).hexdigest()
+    assert record["model"] == "example"
+    assert record["query"] == "query.h5ad"
+    other = predict_file(query_file, model, out, options(threshold=0.9))
+    assert other.record["options"] == {"threshold": 0.9}
+    assert other.record["query_checksum"] == record["query_checksum"]
+
+
+def test_texts_that_a_spreadsheet_would_run_can_be_escaped(model, query, tmp_path):
+    adata = as_anndata(query)
+    adata.obs_names = ["=1+1", "+2", "@x", *adata.obs_names[3:]]
+    adata.write_h5ad(tmp_path / "odd.h5ad")
+    for spreadsheet in (False, True):
+        out = tmp_path / "labels.csv"
+        predict_file(tmp_path / "odd.h5ad", model, out, spreadsheet=spreadsheet)
+        names = pd.read_csv(out)["sample"].tolist()[:3]
+        expected = ["=1+1", "+2", "@x"]
+        assert names == ([f"'{name}" for name in expected] if spreadsheet else expected)
+
+
+def test_genes_of_the_query_that_share_a_name_are_summed_as_in_training(model, query):
+    plain = label_profiles(query, model)
+    X = query.X.toarray()
+    half = np.floor(X / 2)
+    names = np.concatenate([query.var_names, query.var_names])
+    twice = changed(query, X=np.hstack([half, X - half]), genes=names)
+    done = label_profiles(twice, model)
+    np.testing.assert_allclose(done.probabilities, plain.probabilities)
+    assert any("their counts are summed" in note for note in done.notes)
+
+
+def test_one_cell_has_a_cluster_and_clusters_are_not_computed(model, query):
+    single = take_samples(query, np.arange(1))
+    single = changed(single, obs=single.obs.assign(leiden=["0"]))
+    done = label_profiles(single, model, options(clusters="leiden"))
+    assert done.clusters["label"].tolist() == done.labels.tolist()
+    bare = changed(query, obs=query.obs.drop(columns="leiden", errors="ignore"))
+    with pytest.raises(
+        DataError, match=r"no column 'leiden'.*sc\.tl\.leiden makes them"
+    ):
+        label_profiles(bare, model, options(clusters="leiden"))
+
+
+@pytest.mark.parametrize("named", [0, 40])
+def test_samples_without_a_cluster_keep_their_label(named, model, query):
+    clusters = np.full(N_QUERY, None, dtype=object)
+    clusters[:named] = "x"
+    obs = query.obs.assign(leiden=clusters)
+    done = label_profiles(changed(query, obs=obs), model, options(clusters="leiden"))
+    table = done.table()
+    assert table["cluster"].tolist() == ["x"] * named + [""] * (N_QUERY - named)
+    own = table["cluster_label"] == table["label"]
+    assert own[named:].all()
+    assert table["cluster_share"][named:].isna().all()
+    assert table["cluster_label"][:named].nunique() == (named > 0)
+    assert any(f"{N_QUERY - named} samples have no leiden" in n for n in done.notes)

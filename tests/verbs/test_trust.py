@@ -1,0 +1,259 @@
+"""Whether labels can be right as a whole: the alarm, the advice, the words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_matrix
+from scipy.stats import rankdata
+
+from example_model import telling_model, telling_pair
+from optirank._util.matrices import STANDARDISED
+from optirank.io.reading import write_h5ad
+from optirank.model.likeness import INVERTED
+from optirank.panel.further import Agreement
+from optirank.tl import annotate
+from optirank.verbs.label_files import predict_file
+from optirank.verbs.options import PredictOptions
+from optirank.verbs.predict import ADAPT_MAY_HELP, NOT_LEARNED, label_profiles
+from optirank.verbs.query import ALARM_BELOW, STEPS, Trust
+from optirank.verbs.withholding import NOT_KEPT, STRICT
+from profiles import changed
+
+CLASSES = ["b cell", "t cell", "monocyte"]
+
+
+def compared(*agreements, n_genes=2000):
+    """An agreement with about these values by label."""
+    rng = np.random.default_rng(0)
+    reference = rng.normal(size=(len(agreements), n_genes))
+    noise = rng.normal(size=reference.shape)
+    r = np.array(agreements, dtype=float).reshape(-1, 1)
+    query = r * reference + np.sqrt(1 - r**2) * noise
+    return Agreement(np.arange(len(agreements)), reference, query)
+
+
+def trust(*agreements, n_samples=300, likeness=0.9, **options):
+    return Trust(CLASSES, n_samples, compared(*agreements, **options), likeness)
+
+
+def test_little_agreement_is_an_alarm_however_alike_samples_are():
+    wrong = trust(0.1, 0.1, 0.1, likeness=1.0)
+    assert wrong.alarmed
+    (alarm,) = wrong.alarms()
+    assert "do not look like the training data" in alarm
+    assert f"agreement {wrong.agreement:.2f}" in alarm
+    assert not trust(0.7, 0.7, 0.7, likeness=1.0).alarms()
+
+
+def test_where_agreement_is_in_doubt_likeness_decides():
+    assert not trust(0.35, 0.35, likeness=0.8).alarmed
+    assert trust(0.35, 0.35, likeness=0.5).alarmed
+    assert not trust(0.7, 0.7, likeness=0.3).alarmed
+
+
+def test_labels_that_cannot_be_checked_say_why_and_likeness_decides():
+    one_label = Trust(CLASSES, 40, compared(), 0.4)
+    assert one_label.agreement is None
+    assert one_label.alarmed
+    assert not Trust(CLASSES, 40, compared(), 0.7).alarmed
+    (note,) = one_label.notes()
+    assert "two labels with at least 3 samples each; the query has 40 samples" in note
+    few = Trust(CLASSES, 40, compared(n_genes=7), 0.7)
+    assert not few.alarmed
+    assert "the query has 7 of those" in few.notes()[0]
+    assert "a check takes 50" in few.notes()[0]
+    assay = Trust(CLASSES, 40, None, 0.7)
+    assert "the model stores none, because its training data" in assay.notes()[0]
+    assert not Trust(CLASSES, 40).alarmed
+
+
+def test_labels_of_less_than_half_a_panel_that_nothing_checks_are_an_alarm():
+    few = Trust(CLASSES, 40, compared(n_genes=7), 0.9, missing=0.93)
+    (alarm,) = few.alarms()
+    assert alarm.startswith("93% of the panel's genes are missing, and nothing else")
+    assert not Trust(CLASSES, 40, compared(n_genes=7), 0.9, missing=0.5).alarms()
+    assert not Trust(CLASSES, 40, compared(0.7, 0.7), 0.9, missing=0.93).alarms()
+    unlike = Trust(CLASSES, 40, compared(), 0.4, missing=0.93).alarms()
+    assert [alarm[:15] for alarm in unlike] == ["these samples d", "93% of the pane"]
+
+
+def test_the_note_says_what_other_queries_with_such_an_agreement_were():
+    for value in (-0.2, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0):
+        found = trust(value, value)
+        assert found.agreement is not None
+        step = next(step for step in STEPS if found.agreement <= step.end)
+        note = found.notes()[0]
+        assert f"agreement of other genes {found.agreement:.2f}: " in note
+        assert f"{step.accuracy:.0%} of the labels" in note
+        assert f"{step.wrong:.0%} of those of another" in note
+
+
+def test_labels_of_low_agreement_are_named_where_there_is_no_alarm():
+    found = trust(0.8, 0.1, 0.9)
+    assert "1 label agrees little" in found.notes()[1]
+    assert "t cell 0." in found.notes()[1]
+    assert len(trust(0.8, 0.8, 0.9).notes()) == 1
+    assert len(trust(0.1, 0.1, 0.1).notes()) == 1
+
+
+def test_learning_from_the_query_is_advised_only_where_labels_are_mostly_right():
+    assert trust(0.5, 0.5).adapt_helps
+    assert not trust(0.27, 0.27).adapt_helps
+    assert not trust(0.35, 0.35, likeness=0.5).adapt_helps  # an alarm
+    assert not trust(0.5, 0.5, n_samples=40).adapt_helps
+    assert not Trust(CLASSES, 300, None, 1.0).adapt_helps
+
+
+def scrambled(query):
+    """The query with the values of each sample in an order of its own."""
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(row) for row in query.X.toarray()])
+    return changed(query, X=csr_matrix(X))
+
+
+def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training():
+    model, query = telling_model(), telling_pair()[1]
+    asked = PredictOptions(target_error=0.2)
+    like = label_profiles(query, model, asked)
+    assert not like.withheld.all()
+    np.testing.assert_array_equal(like.withheld, like.confidence < like.threshold)
+    unlike = label_profiles(scrambled(query), model, asked)
+    assert (unlike.reasons == NOT_KEPT).all()
+    assert any("all labels are withheld" in note for note in unlike.notes)
+    few = label_profiles(query[:4].copy(), model, asked)
+    assert few.record["agreement"] is None
+    np.testing.assert_array_equal(few.withheld, few.confidence < few.threshold)
+    assert any("cannot be checked by other genes" in note for note in few.notes)
+
+
+def test_a_threshold_withholds_the_same_whatever_the_query_is_like():
+    model, query = telling_model(), telling_pair()[1]
+    for samples in (query, scrambled(query)):
+        given = label_profiles(samples, model, PredictOptions(threshold=0.8))
+        np.testing.assert_array_equal(given.withheld, given.confidence < 0.8)
+        assert not label_profiles(samples, model).withheld.any()
+
+
+def test_agreement_is_measured_in_the_pass_that_labels_by_genes_outside_the_panel():
+    model, query = telling_model(), telling_pair()[1]
+    labels = label_profiles(query, model)
+    record = labels.record
+    assert record["agreement"] > 0.6
+    assert set(record["agreement_by_label"]) == {"a", "b", "c"}
+    assert not labels.warnings
+    assert "alarm" not in labels.table()
+    assert any(note.startswith("agreement of other genes 0.") for note in labels.notes)
+    # By hand: the labels given, over the further genes that are not of the panel
+    genes, means = model.further.found_among(query.var_names, model.genes)
+    assert not set(model.genes).intersection(query.var_names[genes])
+    ranks = rankdata(query.X.toarray()[:, genes], axis=1) / len(genes)
+    own = np.array([ranks[labels.chosen == k].mean(axis=0) for k in range(3)])
+    pairs = [(one - one.mean(axis=0)).ravel() for one in (means, own)]
+    np.testing.assert_allclose(record["agreement"], np.corrcoef(pairs)[0, 1])
+
+
+def test_labels_do_not_depend_on_the_genes_that_check_them():
+    model, query = telling_model(), telling_pair()[1]
+    plain = label_profiles(query, replace(model, further=None))
+    checked = label_profiles(query, model)
+    np.testing.assert_array_equal(plain.probabilities, checked.probabilities)
+    assert plain.record["query_checksum"] == checked.record["query_checksum"]
+    assert plain.record["agreement"] is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5ad", ".zarr"])
+def test_an_alarm_is_a_column_of_every_table_of_labels(suffix, tmp_path):
+    model = telling_model()
+    write_h5ad(scrambled(telling_pair()[1]), tmp_path / "query.h5ad")
+    labels = predict_file(tmp_path / "query.h5ad", model, tmp_path / f"out{suffix}")
+    assert labels.record["agreement"] < ALARM_BELOW
+    assert not any("adapt=True" in note for note in labels.notes)
+    (alarm,) = labels.warnings
+    assert "may all be wrong" in alarm
+    if suffix == ".csv":
+        written = pd.read_csv(tmp_path / "out.csv")["alarm"]
+    elif suffix == ".parquet":
+        written = pd.read_parquet(tmp_path / "out.parquet")["alarm"]
+    else:
+        read = anndata.read_h5ad if suffix == ".h5ad" else anndata.read_zarr
+        adata = read(tmp_path / f"out{suffix}")
+        written = adata.obs["optirank_alarm"]
+        assert adata.uns["optirank"]["agreement"] == labels.record["agreement"]
+    assert set(written) == {alarm}
+
+
+def with_genes(query, model, n_panel, n_others):
+    """The query with some genes of the panel, and some that check its labels."""
+    others = [gene for gene in model.further.genes if gene in query.var_names]
+    return query[:, [*model.genes[:n_panel], *others[:n_others]]].copy()
+
+
+def test_a_query_without_most_of_the_panel_is_an_alarm_unless_other_genes_agree():
+    model, query = telling_model(), telling_pair()[1]
+    for wrong, n_others in ((query, 0), (scrambled(query), 30), (query[:5], 40)):
+        labels = label_profiles(with_genes(wrong, model, 13, n_others), model)
+        assert labels.record["agreement"] is None
+        assert any("% of the panel's genes are missing" in w for w in labels.warnings)
+        assert (labels.table()["alarm"] != "").all()
+    assert not label_profiles(with_genes(query, model, 13, 30), model).warnings
+    assert not label_profiles(with_genes(query, model, 20, 0), model).warnings
+    aim = PredictOptions(target_error=0.2)
+    kept = label_profiles(with_genes(query, model, 13, 0), model, aim)
+    assert (kept.reasons == NOT_KEPT).all()
+
+
+def test_strict_withholds_all_labels_of_a_query_with_an_alarm_and_no_others():
+    model, query = telling_model(), telling_pair()[1]
+    strict = PredictOptions(strict=True)
+    wrong = label_profiles(scrambled(query), model, strict)
+    assert (wrong.reasons == STRICT).all()
+    assert not label_profiles(query, model, strict).withheld.any()
+
+
+def test_auto_learns_from_a_query_only_where_the_agreement_says_that_it_helps():
+    model, query = telling_model(), telling_pair()[1]
+    auto = PredictOptions(adapt="auto")
+    learned = label_profiles(query, model, auto)
+    assert "n_changed" in learned.record
+    given = label_profiles(query, model, PredictOptions(adapt=True))
+    np.testing.assert_array_equal(learned.probabilities, given.probabilities)
+    assert ADAPT_MAY_HELP in label_profiles(query, model).notes
+    left = label_profiles(scrambled(query), model, auto)
+    assert "n_changed" not in left.record
+    assert NOT_LEARNED in left.notes
+    with pytest.raises(ValueError, match="adapt='sometimes': use True, False or"):
+        PredictOptions(adapt="sometimes")
+
+
+def test_values_of_which_less_is_more_are_named_and_invert_reads_them(tmp_path):
+    model, query = telling_model(), telling_pair()[1]
+    values = pd.DataFrame(
+        40 - query.X.toarray(), index=query.obs_names, columns=query.var_names
+    )
+    values.to_csv(tmp_path / "ct.csv")
+    reading = {"genes_in": "columns", "any_scale": True}
+    out = tmp_path / "labels.csv"
+    turned = predict_file(tmp_path / "ct.csv", model, out, **reading)
+    assert INVERTED in turned.notes
+    right = predict_file(tmp_path / "ct.csv", model, out, invert=True, **reading)
+    assert INVERTED not in right.notes
+    assert right.labels.tolist() == label_profiles(query, model).labels.tolist()
+
+
+def test_values_scaled_per_gene_are_not_taken_for_ct_values_and_raw_is_named():
+    model, query = telling_model(), telling_pair()[1]
+    counts = np.random.default_rng(0).poisson(0.1 * query.X.toarray())
+    spread = counts.std(axis=0)
+    spread[spread == 0] = 1
+    scaled = query.copy()
+    scaled.raw = query
+    scaled.X = (counts - counts.mean(axis=0)) / spread
+    notes = annotate(scaled, model, verbose=False).notes
+    assert STANDARDISED in notes
+    assert not any("in the opposite order" in note for note in notes)
+    assert "raw may have the values before: use_raw=True reads it" in notes
