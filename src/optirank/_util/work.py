@@ -198,7 +198,7 @@ _threads_in_use: ContextVar[int] = ContextVar("threads_in_use", default=1)
 
 @contextmanager
 def using_threads(n_jobs: int | None) -> Iterator[None]:
-    """Let what is called inside of the block use so many threads, see `worker_count`."""
+    """Let what is called inside use so many threads, see `worker_count`."""
     token = _threads_in_use.set(worker_count(n_jobs))
     try:
         yield
