@@ -37,7 +37,7 @@ from optirank.verbs.options import (
     Result,
     TrainingOptions,
 )
-from optirank.verbs.predict import Explanation, label_profiles, sample_position
+from optirank.verbs.predict import label_profiles
 from optirank.verbs.train import TrainingResult
 from optirank.verbs.train import train as run_training
 
@@ -45,7 +45,7 @@ AnyModel = Model | Result | str | os.PathLike[str]
 File = str | os.PathLike[str]
 Query = AnnData | pd.DataFrame | Sequence[str]
 
-__all__ = ["annotate", "design", "evaluate", "explain", "train"]
+__all__ = ["annotate", "design", "evaluate", "train"]
 
 logger = logging.getLogger("optirank")
 Result.write_page = staticmethod(write_report)
@@ -65,13 +65,10 @@ def train(
     ontology: Mapping[str, str] | File | None = None,
     mapping: Mapping[str, str] | None = None,
     n_genes: int | str = "auto",
-    gene_list: Sequence[str] | None = None,
     include: Sequence[str] | str = (),
     exclude: Sequence[str] | str = (),
     method: str = "panel",
-    target_error: float | None = None,
     layer: str | None = None,
-    use_raw: bool = False,
     gene_column: str | None = None,
     table: str | None = None,
     name: str = "",
@@ -110,19 +107,16 @@ def train(
     n_genes : int or "auto", default="auto"
         Genes in the panel. "auto": the fewest whose held-out accuracy is within one
         standard error of the best, of at least 100 where so many are good enough.
-    gene_list, include, exclude : list of str
-        The genes to use, all of them unless ``n_genes`` asks for fewer; genes that must
-        be in the panel; genes that may not be. The last two may be patterns such as
-        ``"RPL*"``.
+    include, exclude : list of str
+        Genes that must, and that may not be in the panel: names or patterns such as
+        ``"RPL*"``. ``include`` may be a file of genes, one per line: the panel as it
+        is, unless ``n_genes`` asks for another number.
     method : {"panel", "optirank", "rank-lr"}, default="panel"
         One panel for all classes; the paper's classifier; logistic regression on all
         ranks.
-    target_error : float, optional
-        Let the model withhold labels so that at most this share of those given is
-        wrong, judged by held-out samples.
-    layer, use_raw, gene_column
-        Layer to use instead of ``X``; whether to use ``adata.raw``; column of
-        ``adata.var`` with the gene names, instead of its index.
+    layer, gene_column : str, optional
+        Layer to use instead of ``X``, "raw" for ``adata.raw``; column of ``adata.var``
+        with the gene names, instead of its index.
     table : str, optional
         Which table of a SpatialData, or modality of a MuData.
     name, description : str
@@ -144,7 +138,7 @@ def train(
     """
     check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
-        adata, label, batch, layer, gene_column, use_raw, table
+        adata, label, batch, *_values(layer, gene_column), table
     )
     options = TrainingOptions(
         label=label_column,
@@ -153,10 +147,8 @@ def train(
         ontology=ontology,
         mapping=mapping,
         method=method,
-        target_error=target_error,
         n_jobs=-1 if n_jobs is None else n_jobs,
         n_genes=n_genes,
-        gene_list=gene_list,
         query_genes=_gene_names(query),
         include=include,
         exclude=exclude,
@@ -169,7 +161,7 @@ def train(
         n_in_x = len(used_names(part))
         if n_raw > n_in_x:
             say(
-                f"adata.raw has {n_raw} genes, X has {n_in_x}: use_raw=True trains on "
+                f"adata.raw has {n_raw} genes, X has {n_in_x}: layer='raw' trains on "
                 "adata.raw"
             )
     command = _call(
@@ -181,9 +173,7 @@ def train(
         mapping=_short(mapping),
         n_genes=n_genes,
         method=method,
-        target_error=target_error,
         layer=layer,
-        use_raw=use_raw,
     )
     with progress_bar("training", shown=verbose) as bar:
         result = run_training(
@@ -191,6 +181,15 @@ def train(
         )
     _conclude(result, say, report)
     return result
+
+
+def _values(
+    layer: str | None, gene_column: str | None
+) -> tuple[str | None, str | None, bool]:
+    """Which values to read: of a layer, or of ``adata.raw``."""
+    if layer == "raw":
+        return None, gene_column, True
+    return layer, gene_column, False
 
 
 def _call(function: str, **options: object) -> str:
@@ -244,17 +243,10 @@ def annotate(
     key_added: str = "optirank",
     *,
     clusters: str | None = None,
-    adapt: bool | str = False,
-    strict: bool = False,
+    adapt: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
-    sensitivity: Mapping[str, float] | str | None = None,
-    unknown_rate: float | None = None,
-    levels: bool = False,
-    drop_classes: bool = False,
-    homologs: Mapping[str, str] | File | None = None,
     layer: str | None = None,
-    use_raw: bool = False,
     gene_column: str | None = None,
     table: str | None = None,
     report: File | None = None,
@@ -275,35 +267,18 @@ def annotate(
     clusters : str, optional
         Column of ``adata.obs``: each cluster also gets a name, the majority label of
         its samples or "heterogeneous". Samples keep their own labels.
-    adapt : bool or "auto", default=False
+    adapt : bool, default=False
         Whether to learn from the query: a regression on the query's own genes, taught
         by the surest labels, is mixed with the model. A label then depends on the other
-        samples. If False, a note says where it is worth trying; "auto" does it there.
-    strict : bool, default=False
-        Whether to withhold all labels where an alarm says that they may all be wrong.
+        samples.
     target_error : float, optional
         Withhold labels ("unassigned") so that at most this share of those given is
         wrong, judged by the held-out samples of the training, with 80 % confidence, and
         by the query's own confidences. None: as the model was trained; 1: withhold
         none.
-    threshold, unknown_rate : float, optional
-        Withhold labels of a lower confidence; of samples that look like no class of the
-        training data, where the rate is the share of held-out samples that may lose
-        their label (0.01).
-    sensitivity : mapping, optional
-        The sensitivity with which to find one of two classes, such as
-        ``{"er positive": 0.95}``: the label then is this class from the probability at
-        which held-out samples of the training show it. A note says what it costs.
-    levels : bool, default=False
-        Whether to write one column per level of the model's tree of labels.
-    drop_classes : bool, default=False
-        Whether to leave out classes that cannot be told because their genes are
-        missing, instead of raising an error.
-    homologs : mapping or file, optional
-        Genes of another species; mouse and human names are recognised. ``"mouse"``; a
-        mapping from the data's gene names to the model's; a table of two columns; or
-        ``"case"``: names that differ only in case are the same gene.
-    layer, use_raw, gene_column, table, report, verbose
+    threshold : float, optional
+        Withhold labels of a lower confidence.
+    layer, gene_column, table, report, verbose
         As in :func:`train`.
 
     Returns
@@ -325,7 +300,7 @@ def annotate(
         The label of the sample's cluster, with ``clusters``.
     ``obs["KEY_leaf"]`` and ``obs["KEY_leaf_confidence"]``
         The class at the end of the way down the tree, of a model with one; its label
-        may be above. With ``levels`` also ``"KEY_level_<level>"``, one column each.
+        may be above.
     ``obs["cell_type_ontology_term_id"]``
         The Cell Ontology id of the label, of a model with ids; under the key where
         ``adata`` has such a column already.
@@ -343,17 +318,11 @@ def annotate(
     options = PredictOptions(
         clusters=clusters,
         adapt=adapt,
-        strict=strict,
         target_error=target_error,
         threshold=threshold,
-        sensitivity=sensitivity,
-        unknown_rate=unknown_rate,
-        levels=levels,
-        drop_classes=drop_classes,
-        homologs=homologs,
     )
     fitted = as_model(model)
-    reading = (layer, gene_column, use_raw, table)
+    reading = (*_values(layer, gene_column), table)
     columns = [clusters] if clusters else []
     profiles = profiles_of(
         adata, *reading, annotations=columns, known_genes=fitted.path_genes
@@ -371,65 +340,6 @@ def annotate(
     return labels
 
 
-def explain(
-    adata: AnnData | pd.DataFrame | pd.Series,
-    model: AnyModel,
-    sample: str | None = None,
-    *,
-    adapt: bool | str = False,
-    strict: bool = False,
-    target_error: float | None = None,
-    threshold: float | None = None,
-    sensitivity: Mapping[str, float] | str | None = None,
-    unknown_rate: float | None = None,
-    drop_classes: bool = False,
-    homologs: Mapping[str, str] | File | None = None,
-    layer: str | None = None,
-    use_raw: bool = False,
-    gene_column: str | None = None,
-    table: str | None = None,
-) -> Explanation:
-    """Say why a sample gets its label.
-
-    Parameters
-    ----------
-    adata, model : as in :func:`annotate`
-    sample : str, optional
-        Name of the sample; not needed where there is one alone, as in ``adata[3]``.
-    adapt, strict, target_error, threshold, sensitivity, unknown_rate, drop_classes,
-    homologs
-        As in :func:`annotate`.
-    layer, use_raw, gene_column, table
-        As in :func:`train`.
-
-    Returns
-    -------
-    Explanation
-        ``scores`` of the classes, ``table`` with what each gene contributes, and
-        ``pairs``: of each class, the pairs of genes whose votes count most.
-        :func:`optirank.pl.votes` draws it. ``adata`` is not changed.
-    """
-
-    options = PredictOptions(
-        adapt=adapt,
-        strict=strict,
-        target_error=target_error,
-        threshold=threshold,
-        sensitivity=sensitivity,
-        unknown_rate=unknown_rate,
-        drop_classes=drop_classes,
-        homologs=homologs,
-    )
-    fitted = as_model(model)
-    profiles = profiles_of(
-        adata, layer, gene_column, use_raw, table, known_genes=fitted.path_genes
-    )
-    row = sample_position(profiles, sample)
-    labels = label_profiles(profiles, fitted, options, explained=row)
-    assert labels.explanation is not None
-    return labels.explanation
-
-
 def design(
     adata: AnnData | pd.DataFrame | Sequence[AnnData],
     label: str | pd.Series,
@@ -442,12 +352,9 @@ def design(
     max_mean: float | None = None,
     per_class: int = 0,
     query: Query | None = None,
-    skip_unknown: bool = False,
     test: AnnData | pd.DataFrame | None = None,
-    test_label: str | None = None,
     batch: str | None = None,
     layer: str | None = None,
-    use_raw: bool = False,
     gene_column: str | None = None,
     table: str | None = None,
     name: str = "",
@@ -489,7 +396,7 @@ def design(
         default ``label``). They judge the panel, and never choose it.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
-    layer, use_raw, gene_column, table, name, description, n_jobs, report, verbose
+    layer, gene_column, table, name, description, n_jobs, report, verbose
         As in :func:`train`.
 
     Returns
@@ -500,7 +407,7 @@ def design(
     """
     check_report(report)
     profiles, label_column, batch_column = labelled_profiles(
-        adata, label, batch, layer, gene_column, use_raw, table
+        adata, label, batch, *_values(layer, gene_column), table
     )
     options = DesignOptions(
         label=label_column,
@@ -509,7 +416,6 @@ def design(
         n_genes=n_genes,
         gene_list=gene_list,
         query_genes=_gene_names(query),
-        skip_unknown=skip_unknown,
         include=include,
         exclude=exclude,
         min_mean=min_mean,
@@ -520,7 +426,7 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [test_label or options.label[-1]]
+        columns = [options.label[-1]]
         judges = profiles_of(test, annotations=columns)
     say = _teller(verbose)
     with progress_bar("designing", shown=verbose) as bar:
@@ -528,7 +434,6 @@ def design(
             profiles,
             options,
             test=judges,
-            test_label=test_label,
             command=_call("design", label=label_column, n_genes=n_genes),
             say=say,
             progress=bar.update,
@@ -543,17 +448,10 @@ def evaluate(
     label: str,
     *,
     mapping: Mapping[str, str] | None = None,
-    prevalence: Mapping[str, float] | None = None,
-    adapt: bool | str = False,
-    strict: bool = False,
+    adapt: bool = False,
     target_error: float | None = None,
     threshold: float | None = None,
-    sensitivity: Mapping[str, float] | str | None = None,
-    unknown_rate: float | None = None,
-    drop_classes: bool = False,
-    homologs: Mapping[str, str] | File | None = None,
     layer: str | None = None,
-    use_raw: bool = False,
     gene_column: str | None = None,
     table: str | None = None,
     report: File | None = None,
@@ -571,13 +469,9 @@ def evaluate(
         without one are left out.
     mapping : mapping, optional
         Classes of that column, and the model's names for them.
-    prevalence : mapping from class to share, optional
-        How frequent classes are where the model will be used, for PPV and NPV; by
-        default as in ``adata``.
-    adapt, strict, target_error, threshold, sensitivity, unknown_rate, drop_classes,
-    homologs
+    adapt, target_error, threshold
         As in :func:`annotate`.
-    layer, use_raw, gene_column, table, report, verbose
+    layer, gene_column, table, report, verbose
         As in :func:`train`.
 
     Returns
@@ -590,16 +484,11 @@ def evaluate(
     check_report(report)
     options = PredictOptions(
         adapt=adapt,
-        strict=strict,
         target_error=target_error,
         threshold=threshold,
-        sensitivity=sensitivity,
-        unknown_rate=unknown_rate,
-        drop_classes=drop_classes,
-        homologs=homologs,
     )
     fitted = as_model(model)
-    reading = (layer, gene_column, use_raw, table)
+    reading = (*_values(layer, gene_column), table)
     profiles = profiles_of(
         adata, *reading, annotations=[label], known_genes=fitted.path_genes
     )
@@ -609,7 +498,6 @@ def evaluate(
         label,
         options,
         mapping=mapping,
-        prevalence=prevalence,
     )
     _conclude(evaluation, _teller(verbose), report, evaluation.notes)
     return evaluation

@@ -33,12 +33,10 @@ Labels without training, by a model that comes with optirank, on generated cells
 
 From labelled profiles to labels for new ones, with a generated pair:
 
-  optirank labels pair/reference.h5ad pair/query.h5ad --label cell_type
   optirank train pair/reference.h5ad --label cell_type -o model.optirank
   optirank predict pair/query.h5ad --model model.optirank -o labels.csv
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
-  optirank panel model.optirank        # the genes to measure
-  optirank design pair/reference.h5ad --label cell_type --genes 50 -o panel.csv
+  optirank design pair/reference.h5ad --label cell_type --n-genes 50 -o panel.csv
   optirank export model.optirank       # a page that labels in a browser
   optirank inspect model.optirank      # what the model is
 
@@ -131,7 +129,7 @@ def _demo_commands(out: Path, with_pages: bool) -> list[list[str]]:
             "train",
             reference,
             *label,
-            "--for",
+            "--query",
             query,
             "-o",
             model,
@@ -146,7 +144,7 @@ def _demo_commands(out: Path, with_pages: bool) -> list[list[str]]:
 app = program("optirank", __version__, _HELP)
 for _command in (
     *(models.models, train.train, predict.predict, predict.evaluate),
-    *(design.design, train.labels, models.panel, models.inspect),
+    *(design.design, models.inspect),
     *(models.export, example, demo),
 ):
     app.command(cls=GroupedCommand)(_command)

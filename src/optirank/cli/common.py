@@ -60,14 +60,6 @@ class GroupedCommand(TyperCommand):
         ]
         return ["[OPTIONS]", *arguments]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the command line, where ``--adapt`` may stand alone."""
-        for place, word in enumerate(args):
-            following = args[place + 1 : place + 2]
-            if word == "--adapt" and following not in (["always"], ["auto"]):
-                args[place] = "--adapt=always"
-        return super().parse_args(ctx, args)
-
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         with tidy(ctx):

@@ -54,17 +54,13 @@ def design(
             _JUDGE,
         ),
     ] = None,
-    test_label: Annotated[
-        str | None,
-        opt.option("COLUMN", "Their classes; default: as --label.", _JUDGE),
-    ] = None,
     n_genes: Annotated[
         int | None,
         opt.option(
             "N",
             "Genes in the panel; default: 100, or those of the list.",
             opt.GENES,
-            "--genes",
+            "--n-genes",
             min=2,
         ),
     ] = None,
@@ -74,18 +70,8 @@ def design(
             "FILE",
             "A list, one gene per line, to score as it is; with --genes, to extend.",
             opt.GENES,
-            "--list",
         ),
     ] = None,
-    skip_unknown: Annotated[
-        bool,
-        opt.option(
-            None,
-            "Go on without genes of the list that the reference lacks.",
-            opt.GENES,
-            "--skip-unknown",
-        ),
-    ] = False,
     query: opt.Query = None,
     include: opt.Include = None,
     exclude: Annotated[
@@ -127,7 +113,6 @@ def design(
         ),
     ] = None,
     report: opt.Report = None,
-    dated: opt.Dated = False,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
@@ -139,29 +124,27 @@ def design(
 
     Examples:
 
-      optirank design ref.h5ad --label type --genes 100 -o panel.csv
-      optirank design ref.h5ad --label type --genes 100 --exclude housekeeping -o p.csv
+      optirank design ref.h5ad --label type --n-genes 100 -o panel.csv
+      optirank design ref.h5ad --label type --n-genes 100 --exclude 'MT-*' -o p.csv
       optirank design ref.h5ad --label type -o p.csv --model p.optirank --report p.html
       optirank design ref.h5ad --label lineage,type --per-class 3 -o panel.csv
-      optirank design ref.h5ad --label type --list draft.txt -o scored.csv
-      optirank design ref.h5ad --label type --list draft.txt --genes 300 -o more.csv
-      optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
-      optirank design ref.h5ad --label type --genes 50 --test spots.h5ad -o panel.csv
+      optirank design ref.h5ad --label type --gene-list draft.txt -o scored.csv
+      optirank design ref.h5ad --label type --gene-list a.txt --n-genes 300 -o b.csv
+      optirank design ref.h5ad --label type --query probes.txt --n-genes 50 -o panel.csv
+      optirank design ref.h5ad --label type --n-genes 50 --test spots.h5ad -o panel.csv
     """
     from optirank.io.reading import is_table, open_file
     from optirank.model import save
     from optirank.verbs.design import design as run
     from optirank.verbs.sources import open_sources
 
-    if test_label is not None and test is None:
-        raise ValueError("--test-label is about test data: name them (--test FILE)")
     if gene_list is not None and not gene_list.is_file():
         raise FileNotFoundError(
-            f"{gene_list} does not exist: name a file of genes (--list)"
+            f"{gene_list} does not exist: name a file of genes (gene_list)"
         )
     reading = opt.reading_options(context)
     asked = opt.among(DesignOptions, context, **opt.reference_options(context))
-    judged_by = test_label or asked.label[-1]
+    judged_by = asked.label[-1]
     judging: Any = nullcontext()
     if test is not None:
         genes_in = reading.get("genes_in") if is_table(test) else None

@@ -7,21 +7,18 @@ from __future__ import annotations
 import shutil
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank._util.files import replacing
 from optirank._util.names import some
 from optirank.cli import options as opt
 from optirank.cli.common import echo
-from optirank.cli.outputs import STDOUT, outputs, show_notes, show_sizes, show_table
-from optirank.verbs.options import PredictOptions
+from optirank.cli.outputs import outputs, show_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.verbs.predict import Explanation
 
 _SHOWN = 15  # genes on the terminal: they fit without scrolling
 _PANEL_OUT = (
@@ -83,57 +80,37 @@ def models(
     )
 
 
-@opt.with_options(opt.labelling, opt.reading, without=["clusters"])
 def inspect(
     context: typer.Context,
     model: opt.ModelFile,
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Samples, for --explain.")
+    n_genes: Annotated[
+        int | None, opt.option("N", "The model of its N best genes.", None, min=2)
     ] = None,
-    explain: Annotated[
-        str | None,
-        opt.option("SAMPLE", "Show why this sample of FILE gets its label.", None),
+    out: Annotated[
+        Path | None,
+        opt.option("FILE", "Write this model (.optirank).", opt.OUTPUT, "--out", "-o"),
     ] = None,
-    label: Annotated[
-        str | None,
-        opt.option("CLASS", "Class to explain; default: the label.", None, "--class"),
-    ] = None,
-    **options: Any,
+    force: opt.Force = False,
 ) -> None:
-    """Describe a model; with --explain, show why a sample gets its label.
-
-    The genes of a panel vote in pairs. A gene contributes its weight times its rank
-    among the panel, from -1/2 to 1/2; the contributions sum to the score of the class.
-    The pairs of genes whose votes count most are listed below.
+    """Describe a model and its genes; with --n-genes, the smaller model in it.
 
     Examples:
 
       optirank inspect model.optirank
-      optirank inspect model.optirank query.h5ad --explain cell_17
-      optirank inspect model.optirank query.h5ad --explain cell_17 --class "t cell"
+      optirank inspect model.optirank --n-genes 30 -o small.optirank
     """
-    from optirank.model import load
+    from optirank.model import load, save
     from optirank.model.file import find_model
 
-    if (file is None) != (explain is None):
-        raise ValueError(
-            "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
-        )
-    if file is None:
-        show_card(find_model(model))
-        return
-    from optirank.verbs.label_files import explain_sample
-
-    labels = explain_sample(
-        file,
-        load(model),
-        str(explain),
-        opt.among(PredictOptions, context),
-        **opt.reading_options(context),
-    )
-    show_notes(labels)
-    assert labels.explanation is not None
-    _show_explanation(labels.explanation, label)
+    with outputs(context, {"the model": out}, ".optirank") as target:
+        if n_genes is None:
+            show_card(find_model(model))
+        else:
+            fitted = load(model).smaller(n_genes)
+            _show_genes(fitted.table())
+            if target is not None:
+                save(fitted, target, overwrite=True)
+                echo(f"{out}: a model of {fitted.n_genes} genes")
 
 
 def show_card(path: Path) -> None:
@@ -155,105 +132,6 @@ def show_card(path: Path) -> None:
     for title, table in card_tables(fitted).items():
         show_table(title, list(table), zip(*table.values(), strict=True))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
-
-
-def _show_explanation(explanation: Explanation, label: str | None) -> None:
-    """Print the scores, what each gene contributes, and the votes that count most."""
-    withheld = explanation.withheld_because
-    echo(
-        f"{explanation.sample}: {explanation.label}, confidence "
-        f"{explanation.confidence:.3f}{f'; withheld: {withheld}' if withheld else ''}"
-    )
-    scores = explanation.scores.itertuples(index=False)
-    rows = [(name, f"{score:+.3f}", f"{share:.3f}") for name, score, share in scores]
-    show_table("Scores", ("class", "score", "probability"), rows)
-    name, contributions = explanation.of_class(label)
-    columns = ("gene", "value", "rank", "weight", "contribution", "speaks")
-    show_table(f"The score of {name}", columns, _contribution_rows(contributions))
-    pairs = explanation.pairs.get(name)
-    if pairs is not None and len(pairs):
-        rows = [
-            (
-                f"{row['higher']} > {row['lower']}",
-                f"{row['vote']:+.4f}",
-                row["speaks_for"],
-            )
-            for row in pairs.to_dict("records")
-        ]
-        title = f"The pairs of genes that count most for {name}"
-        show_table(title, ("gene", "vote", "speaks"), rows)
-
-
-def _contribution_rows(contributions: pd.DataFrame) -> list[tuple[str, ...]]:
-    """What the genes contribute that count most, and all others together."""
-    rows = []
-    for row in contributions.head(_SHOWN).to_dict("records"):
-        value = rank = weight = ""
-        if row["weight"] == row["weight"]:  # the intercept has none
-            weight = f"{row['weight']:+.3g}"
-            value = "missing" if row["missing"] else f"{row['value']:g}"
-            rank = "" if row["missing"] else f"{row['rank']:+.3f}"
-        amount = f"{row['contribution']:+.4f}"
-        rows.append((row["gene"], value, rank, weight, amount, row["speaks_for"]))
-    rest = contributions.iloc[_SHOWN:]
-    if len(rest):
-        total = f"{rest['contribution'].sum():+.4f}"
-        rows.append((f"{len(rest)} more", "", "", "", total, ""))
-    return rows
-
-
-def panel(
-    context: typer.Context,
-    model: opt.ModelFile,
-    genes: Annotated[
-        int | None, opt.option("N", "Take the panel of N genes.", None, min=2)
-    ] = None,
-    out: Annotated[
-        Path | None, opt.option("FILE", _PANEL_OUT, opt.OUTPUT, "--out", "-o")
-    ] = None,
-    force: opt.Force = False,
-) -> None:
-    """List the genes that a model needs, and the smaller panels in it with their
-    accuracy.
-
-    No other gene has to be measured: a file with only these genes gets the same labels.
-    The genes of a panel are ranked among themselves. The .csv has all that is needed to
-    label samples in another program: genes and weights.
-
-    Examples:
-
-      optirank panel model.optirank
-      optirank panel model.optirank --genes 30 -o small.optirank
-      optirank panel model.optirank -o genes.csv
-    """
-    from optirank.model import load, save
-    from optirank.verbs.cards import size_table
-
-    with outputs(context, {"the panel": out}) as target:
-        if out not in (None, STDOUT) and out.suffix.lower() not in (
-            ".csv",
-            ".optirank",
-        ):
-            raise ValueError(
-                f"{out}: a panel is written as .csv (genes and weights) or .optirank "
-                "(a model): use such a name"
-            )
-        fitted = load(model)
-        if genes is not None:
-            fitted = fitted.smaller(genes)
-        _show_genes(fitted.table())
-        show_sizes(size_table(fitted))
-        if target is None:
-            return
-        if target.suffix.lower() == ".optirank":
-            save(fitted, target, overwrite=True)
-            kind = "a model of"
-        else:
-            table = fitted.export() if fitted.votes else fitted.table()
-            with replacing(target) as temporary:
-                table.to_csv(temporary, index=False)
-            kind = "a table of"
-        echo(f"{out}: {kind} {fitted.n_genes} genes")
 
 
 def _show_genes(table: pd.DataFrame) -> None:

@@ -17,8 +17,7 @@ Options = TypeVar("Options")
 GENES = "Options for the genes"
 CARD = "Options for the model's card"
 OUTPUT = "Options for output"
-_NO_RESULT = ("n_jobs", "dask", "force", "dated")  # parameters that change no result
-_NAMES = "Options for genes with other names"
+_NO_RESULT = ("n_jobs", "dask", "force")  # parameters that change no result
 _READING = "Options for reading"
 
 
@@ -57,7 +56,6 @@ Labels = Annotated[
 Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
 ]
-Dated = Annotated[bool, option(None, "Show the date on the report.", OUTPUT, "--dated")]
 Dask = Annotated[
     str | None,
     option(
@@ -80,7 +78,7 @@ Batch = Annotated[
 ]
 Threads = Annotated[
     int | None,
-    option("N", "Threads; default: all processors.", None, "--jobs", "-j", min=1),
+    option("N", "Threads; default: all processors.", None, "--n-jobs", "-j", min=1),
 ]
 Query = Annotated[
     list[Path] | None,
@@ -89,7 +87,6 @@ Query = Annotated[
         "To be labelled later: use only its genes; a list of genes will do. "
         "Repeatable.",
         GENES,
-        "--for",
     ),
 ]
 Include = Annotated[
@@ -101,7 +98,7 @@ Include = Annotated[
 Name = Annotated[str | None, option("TEXT", "Name of the model.", CARD)]
 Description = Annotated[
     str | None,
-    option("TEXT", "Its intended use, kept in the model.", CARD, "--describe"),
+    option("TEXT", "Its intended use, kept in the model.", CARD),
 ]
 
 
@@ -112,22 +109,12 @@ def labelling(
         option("COLUMN", "Clusters: each also gets its majority label.", None),
     ] = None,
     adapt: Annotated[
-        str | None,
-        option(
-            "[auto]",
-            "Learn from the query; labels then depend on its other samples. With auto, "
-            "only where the agreement of other genes says that it helps.",
-            None,
-        ),
-    ] = None,
-    strict: Annotated[
         bool,
         option(
             None,
-            "Withhold all labels, and end with an error, where an alarm says that they "
-            "may all be wrong.",
+            "Learn from the query; labels then depend on its other samples.",
             None,
-            "--strict",
+            "--adapt/--no-adapt",
         ),
     ] = False,
     target_error: Annotated[
@@ -148,79 +135,18 @@ def labelling(
             "SHARE", "Withhold labels of a lower confidence.", None, min=0.0, max=1.0
         ),
     ] = None,
-    sensitivity: Annotated[
-        str | None,
-        option(
-            "CLASS=SHARE",
-            "Of two classes, find this one with this sensitivity, such as 'er "
-            "positive=0.95', by the model's held-out samples.",
-            None,
-        ),
-    ] = None,
-    unknown_rate: Annotated[
-        float | None,
-        option(
-            "SHARE",
-            "Withhold labels of samples that look like no class; the share of held-out "
-            "samples that may lose their label, such as 0.01.",
-            None,
-            min=0.0,
-            max=1.0,
-        ),
-    ] = None,
-    levels: Annotated[
-        bool,
-        option(
-            None,
-            "Write one column per level of the model's tree of labels.",
-            None,
-            "--levels",
-        ),
-    ] = False,
-    drop_classes: Annotated[
-        bool,
-        option(
-            None,
-            "Leave out classes that cannot be told because their genes are missing.",
-            _NAMES,
-            "--drop-classes",
-        ),
-    ] = False,
-    homologs: Annotated[
-        str | None,
-        option(
-            "mouse|case|FILE",
-            "Genes of another species: a table of two columns, or case (names that "
-            "differ only in case are the same gene); mouse and human names are "
-            "recognised.",
-            _NAMES,
-        ),
-    ] = None,
 ) -> None:
     """The options of every command that labels samples."""
 
 
 def reading(
     *,
-    format: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "Format of the file, where its name does not tell: h5ad, zarr, 10x_h5, "
-            "10x_mtx, loom, table or parquet.",
-            _READING,
-        ),
-    ] = None,
     layer: Annotated[
         str | None,
-        option("NAME", "Layer of an AnnData or .loom file instead of X.", _READING),
-    ] = None,
-    use_raw: Annotated[
-        bool,
         option(
-            None, "Read raw of an AnnData file instead of X.", _READING, "--use-raw"
+            "NAME", "Layer of an AnnData file instead of X; raw: its raw.", _READING
         ),
-    ] = False,
+    ] = None,
     table: Annotated[
         str | None,
         option(
@@ -236,14 +162,6 @@ def reading(
         str | None,
         option("rows|columns", "For tables: where the genes are.", _READING),
     ] = None,
-    annotations: Annotated[
-        str | None,
-        option(
-            "COLUMNS",
-            "Columns of a table that are not genes, comma-separated.",
-            _READING,
-        ),
-    ] = None,
     samples: Annotated[
         Path | None,
         option(
@@ -252,25 +170,6 @@ def reading(
             _READING,
         ),
     ] = None,
-    drop_missing: Annotated[
-        bool,
-        option(
-            None,
-            "Leave out genes of a table with missing values.",
-            _READING,
-            "--drop-missing-genes",
-        ),
-    ] = False,
-    any_scale: Annotated[
-        bool,
-        option(
-            None,
-            "All columns of a table are genes, also those that look like clinical data "
-            "(age, months, IHC %).",
-            _READING,
-            "--all-genes",
-        ),
-    ] = False,
     invert: Annotated[
         bool,
         option(
@@ -322,7 +221,8 @@ def reading_options(context: typer.Context) -> dict[str, Any]:
     given = {
         name: context.params[name] for name in inspect.signature(reading).parameters
     }
-    given["annotations"] = listed(given["annotations"]) or None
+    if given["layer"] == "raw":
+        given |= {"layer": None, "use_raw": True}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -356,9 +256,18 @@ def reference_options(context: typer.Context) -> dict[str, Any]:
         "n_jobs": given["n_jobs"] or -1,
         "query_genes": genes_of_queries(given["query"] or (), given["genes_in"]),
     }
-    for name in ("include", "exclude", "gene_list"):
-        if given[name]:
-            options[name] = gene_names_in([str(item) for item in items_of(given[name])])
+    if given.get("gene_list"):
+        options["gene_list"] = gene_names_in([str(given["gene_list"])])
+    for name in ("include", "exclude"):
+        named = given[name] or []
+        listed_in = [item for item in named if Path(item).is_file()]
+        words = [item for item in named if item not in listed_in]
+        if name == "include" and listed_in and given.get("gene_list") is None:
+            options["gene_list"] = gene_names_in(listed_in)
+        else:
+            words = named
+        if words:
+            options[name] = gene_names_in(words)
     return options
 
 

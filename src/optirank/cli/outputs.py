@@ -18,13 +18,12 @@ import typer
 
 from optirank._util.files import claimed_outputs
 from optirank._util.names import in_percent, printable, with_interval
-from optirank.cli.common import BAD_INPUT, echo, in_flags, is_on, tell, tell_error
+from optirank.cli.common import echo, in_flags, is_on, tell
 from optirank.cli.options import items_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.verbs.labels import Labels
     from optirank.verbs.options import Result
     from optirank.verbs.performance import Performance
 
@@ -59,8 +58,6 @@ def outputs(
         from optirank.report import check_report
 
         check_report(report)
-    elif given.get("dated"):
-        raise ValueError("--dated is about the report: name one (--report PAGE.html)")
     first = next(iter(named.values()))
     files = {what: path for what, path in named.items() if path != STDOUT}
     files["the report"] = report
@@ -97,8 +94,7 @@ def write_page(result: Result, context: typer.Context) -> None:
     if report is not None:
         from optirank.report import write_report
 
-        dated = context.params["dated"]
-        write_report(result, report, dated=dated, spell=in_flags)
+        write_report(result, report, spell=in_flags)
         echo(f"Report: {report}")
 
 
@@ -113,16 +109,6 @@ def show_notes(result: Result) -> None:
     show_warnings(result)
     for note in result.notes:
         tell(f"note: {note}", err=True)
-
-
-def end_strictly(labels: Labels, context: typer.Context) -> None:
-    """End with an error, after all is written, where strict labels have an alarm."""
-    if context.params["strict"] and labels.alarmed:
-        tell_error(
-            "optirank: --strict: the labels may all be wrong, see the warning; all are "
-            "withheld"
-        )
-        raise typer.Exit(BAD_INPUT)
 
 
 # A cell of a column of numbers: 12,345, +0.31, ≥ 0.95, 92.1 (88.0 to 95.2), 3 ± 1 %

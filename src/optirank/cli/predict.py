@@ -21,14 +21,13 @@ from optirank.cli import options as opt
 from optirank.cli.common import echo
 from optirank.cli.outputs import (
     STDOUT,
-    end_strictly,
     outputs,
     show_notes,
     show_performance,
     show_table,
     write_page,
 )
-from optirank.verbs.options import PredictOptions, class_share
+from optirank.verbs.options import PredictOptions
 
 if TYPE_CHECKING:
     from optirank.model import Model
@@ -60,17 +59,7 @@ def predict(
     out: Annotated[Path, opt.option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path(
         "labels.csv"
     ),
-    spreadsheet: Annotated[
-        bool,
-        opt.option(
-            None,
-            "Write texts that a spreadsheet would run as formulas with an apostrophe.",
-            opt.OUTPUT,
-            "--spreadsheet",
-        ),
-    ] = False,
     report: opt.Report = None,
-    dated: opt.Dated = False,
     dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
@@ -95,7 +84,7 @@ def predict(
       optirank predict query.h5ad -m m.optirank --target-error 0.05
       optirank predict *.h5ad -m m.optirank -o labels.parquet
       optirank predict atlas.zarr -m m.optirank -o x.parquet --dask tcp://host:8786
-      optirank predict x.csv -m m.optirank --genes-in columns --annotations donor,batch
+      optirank predict x.csv -m m.optirank --genes-in columns
     """
     from optirank.model import load
     from optirank.verbs.label_files import predict_file, record_path, write_record
@@ -113,7 +102,6 @@ def predict(
                 fitted,
                 target,
                 opt.among(PredictOptions, context),
-                spreadsheet=spreadsheet,
                 progress=bar.update,
                 dask=dask,
                 **opt.reading_options(context),
@@ -141,10 +129,9 @@ def predict(
             f"{counted(n_withheld, 'label', 'labels')} withheld"
         )
         write_page(labels, context)
-    end_strictly(labels, context)
 
 
-@opt.with_options(opt.labelling, opt.reading, without=["clusters", "levels"])
+@opt.with_options(opt.labelling, opt.reading, without=["clusters"])
 def evaluate(
     context: typer.Context,
     query: Annotated[Path, typer.Argument(metavar="FILE", help=f"{opt.FORMATS}.")],
@@ -159,20 +146,10 @@ def evaluate(
             "--map",
         ),
     ] = None,
-    prevalence: Annotated[
-        list[str] | None,
-        opt.option(
-            "CLASS=SHARE",
-            "Share of a class where the model will be used, for PPV and NPV; default: "
-            "as in the query. Repeatable.",
-            None,
-        ),
-    ] = None,
     out: Annotated[
         Path | None, opt.option("FILE", _TABLES, opt.OUTPUT, "--out", "-o")
     ] = None,
     report: opt.Report = None,
-    dated: opt.Dated = False,
     dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
@@ -188,7 +165,6 @@ def evaluate(
 
       optirank evaluate query.h5ad --model m.optirank --label type --report page.html
       optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns
-      optirank evaluate x.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
       optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=T cell'
       optirank evaluate x.h5ad -m m.optirank --label type -o figures.json
     """
@@ -203,7 +179,6 @@ def evaluate(
                 f"{out}: the tables are written as .csv (that of the classes) or .json "
                 "(all): use such a name"
             )
-        shares = dict(class_share(text, "prevalence") for text in prevalence or ())
         names = opt.renamed(mapping)
         fitted = load(model)
         reading = opt.reading_options(context)
@@ -221,7 +196,6 @@ def evaluate(
                 label,
                 opt.among(PredictOptions, context),
                 mapping=names,
-                prevalence=shares or None,
                 progress=bar.update,
                 cluster=cluster,
             )
@@ -237,7 +211,6 @@ def evaluate(
                     table.to_csv(temporary, float_format="%.6g")
             echo(f"Tables: {out}")
         write_page(evaluation, context)
-    end_strictly(evaluation.labels, context)
 
 
 def _show_evaluation(evaluation: Evaluation, label: str) -> None:
@@ -326,11 +299,6 @@ def remedies_for_missing_genes(
                 "read the gene names of the query from another column:",
                 opt.this_command(context, gene_column=gene_column),
             ]
-        if error.droppable:
-            remedies += [
-                "leave these classes out, whose samples then get another label:",
-                opt.this_command(context, drop_classes=True),
-            ]
         if error.match.present.any():
             remedies += [
                 "train a model for the genes that the query has:",
@@ -349,7 +317,7 @@ def _training_for(query: Path, fitted: Model, genes_in: str | None) -> str:
     sources = fitted.card.source.split(", ")
     if words[:2] != ["optirank", "train"] or not all(map(os.path.isfile, sources)):
         words = ["optirank", "train", "REFERENCE", "--label", "LABEL"]
-    of_its_own = {"--out", "--report", "--for"}
+    of_its_own = {"--out", "--report", "--query"}
     kept = [
         word
         for word, previous in zip(words, ["", *words], strict=False)
@@ -357,4 +325,4 @@ def _training_for(query: Path, fitted: Model, genes_in: str | None) -> str:
     ]
     if genes_in is not None and "--genes-in" not in kept:
         kept += ["--genes-in", genes_in]
-    return shlex.join([*kept, "--for", str(query), "--out", "for_query.optirank"])
+    return shlex.join([*kept, "--query", str(query), "--out", "for_query.optirank"])
