@@ -22,7 +22,6 @@ from typer.testing import CliRunner
 
 import optirank_lab
 from benchmark_cases import FIRST, SECOND, write_sets
-from example_model import as_anndata, trained_example
 from optirank import OptirankClassifier, PanelClassifier, pl, tl
 from optirank import save as optirank_save
 from optirank._compiled.jit import proximal_map
@@ -42,7 +41,6 @@ from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
 from optirank.tuning.search import HELD_OUT, search, units_of_folds
 from optirank.tuning.selection import make_folds
-from optirank.verbs import performance
 from optirank.verbs.labels import Labels
 from optirank.verbs.methods import train_panel
 from optirank.verbs.options import METHODS
@@ -346,25 +344,6 @@ def test_every_format_is_named_where_a_user_looks():
     for name in FORMATS:
         assert name in help_text
         assert f'"{name}"' in read_expression.__doc__
-
-
-def test_a_metric_of_evaluate_is_in_the_table_and_on_the_page(monkeypatch, tmp_path):
-    known = performance._measures_by_class
-
-    def with_youden(table, withheld, names, prevalence):
-        per_class = known(table, withheld, names, prevalence)
-        per_class["youden"] = per_class["sensitivity"] + per_class["specificity"] - 1
-        for end in ("low", "high"):
-            per_class[f"youden_{end}"] = per_class["youden"]
-        return per_class
-
-    monkeypatch.setitem(performance.MEASURES, "youden", "Youden")
-    monkeypatch.setattr(performance, "_measures_by_class", with_youden)
-    model, query = trained_example()
-    page = tmp_path / "page.html"
-    judged = tl.evaluate(as_anndata(query), model, "cell_type", report=page)
-    assert "youden" in judged.performance.per_class
-    assert "Youden" in page.read_text("utf-8")
 
 
 def test_an_option_of_train_is_a_field_a_flag_and_a_parameter():

@@ -12,9 +12,9 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from optirank._util.metrics import predictive_value, wilson
+from optirank._util.metrics import wilson
 from optirank._util.names import with_interval
-from optirank.verbs.performance import check_prevalence, composition, performance
+from optirank.verbs.performance import performance
 
 CLASSES = np.array(["a", "b", "c"])
 
@@ -96,80 +96,6 @@ def test_withholding_gives_the_most_labels_of_an_error():
     assert table.loc[0.1, "error"] == pytest.approx(0.1)
 
 
-def test_ppv_and_npv_follow_the_prevalence():
-    truth = np.array(["sick"] * 50 + ["well"] * 50)
-    given = np.array(["sick"] * 45 + ["well"] * 5 + ["sick"] * 10 + ["well"] * 40)
-    p = np.where(given[:, None] == ["sick", "well"], 0.9, 0.1)
-    shares = check_prevalence({"sick": 0.1}, ["sick", "well"], {"sick": 50, "well": 50})
-    row = performance(
-        truth, given, p, ["sick", "well"], prevalence=shares
-    ).per_class.loc["sick"]
-    assert row["sensitivity"] == 0.9
-    assert row["ppv"] == pytest.approx(0.9 * 0.1 / (0.9 * 0.1 + 0.2 * 0.9))
-    assert row["npv"] == pytest.approx(0.8 * 0.9 / (0.8 * 0.9 + 0.1 * 0.1))
-    assert row["ppv_low"] < row["ppv"] < row["ppv_high"]
-
-
-def cohort(found, n_sick, false, n_well, prevalence):
-    """The figures of a test that found so many sick people, and has false alarms."""
-    truth = np.repeat(["sick", "well"], [n_sick, n_well])
-    given = np.repeat(
-        ["sick", "well", "sick", "well"],
-        [found, n_sick - found, false, n_well - false],
-    )
-    p = np.where(given[:, None] == ["sick", "well"], 0.9, 0.1)
-    shares = {"sick": prevalence, "well": 1 - prevalence}
-    return performance(truth, given, p, ["sick", "well"], prevalence=shares)
-
-
-def test_no_false_label_among_few_does_not_make_a_predictive_value_certain():
-    row = cohort(13, 14, 0, 22, prevalence=0.02).per_class.loc["sick"]
-    assert row["ppv"] == 1.0
-    # The interval of the specificity alone allows this
-    allowed = 0.02 * row["sensitivity"]
-    allowed /= allowed + 0.98 * (1 - row["specificity_low"])
-    assert row["ppv_low"] < 1.05 * allowed < 0.2
-    assert 0.99 < row["npv_low"] < row["npv"] < row["npv_high"] < 1
-
-
-def test_of_a_class_without_samples_the_interval_allows_anything():
-    truth = np.repeat(["a", "b"], 50)
-    p = np.where(truth[:, None] == ["a", "b", "c"], 0.9, 0.05)
-    shares = {"a": 0.4, "b": 0.4, "c": 0.2}
-    found = performance(truth, truth, p, CLASSES, prevalence=shares).per_class
-    assert found.loc["a", "ppv"] == 1.0
-    assert found.loc["a", "ppv_low"] < 0.4 / 0.6
-
-
-@pytest.mark.parametrize(
-    ("sensitivity", "specificity", "n_sick", "n_well", "prevalence"),
-    [
-        (0.9, 0.95, 50, 50, 0.02),
-        (0.9, 0.99, 50, 100, 0.02),
-        (0.8, 0.9, 25, 40, 0.3),
-        (0.95, 0.9, 200, 200, 0.1),
-        (0.99, 0.99, 25, 25, 0.5),
-    ],
-)
-def test_intervals_of_predictive_values_hold_the_true_ones(
-    sensitivity, specificity, n_sick, n_well, prevalence
-):
-    rng = np.random.default_rng(0)
-    sizes, is_sick = np.array([n_sick, n_well]), np.array([True, False])
-    shares = np.array([prevalence, 1 - prevalence])
-    rates = np.array([sensitivity, 1 - specificity])
-    true_ppv = (shares * rates)[0] / (shares * rates).sum()
-    true_npv = (shares * (1 - rates))[1] / (shares * (1 - rates)).sum()
-    n_held = np.zeros(2)
-    for called in rng.binomial(sizes, rates, (1000, 2)):
-        for k, (n_labels, wanted, true_value) in enumerate(
-            [(called, is_sick, true_ppv), (sizes - called, ~is_sick, true_npv)]
-        ):
-            _, low, high = predictive_value(n_labels, sizes, shares, wanted)
-            n_held[k] += low <= true_value <= high
-    assert (n_held >= 930).all()
-
-
 def test_withheld_samples_are_not_found_among_all():
     truth = np.repeat(["active", "well"], [25, 30])
     given = np.repeat(["active", "well"], [24, 31])
@@ -191,33 +117,6 @@ def test_the_headline_says_over_which_classes_it_is():
     found = performance(truth, truth, p, names)
     assert "over 2 of 12 classes" in found.headline()
     assert "classes" not in performance(names, names, np.eye(12), names).headline()
-
-
-def test_predictive_values_of_a_training_are_at_the_composition_of_its_file():
-    codes = np.repeat([0, 1], [9000, 500])
-    held_out = np.repeat(["a", "b"], [500, 500])
-    shares, words = composition(codes, held_out, np.array(["a", "b"]))
-    assert shares == {"a": pytest.approx(9000 / 9500), "b": pytest.approx(500 / 9500)}
-    assert "9,500 samples" in words
-    assert "at most 500 per class" in words
-    assert composition(codes, codes, np.array(["0", "1"])) == (None, "")
-
-
-def test_prevalences_that_cannot_be_are_refused():
-    counts = {"a": 1, "b": 3, "c": 0}
-    assert check_prevalence({"c": 0.2}, CLASSES, counts) == {
-        "a": 0.2,
-        "b": pytest.approx(0.6),
-        "c": 0.2,
-    }
-    for shares, message in (
-        ({"d": 0.1}, "the model's classes are a, b, c"),
-        ({"a": 2.0}, "between 0 and 1"),
-        ({"a": 0.7, "b": 0.7}, "sum to 1.4"),
-        ({"a": 0.1, "b": 0.1, "c": 0.1}, "must sum to 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            check_prevalence(shares, CLASSES, counts)
 
 
 def test_classes_without_samples_have_no_figures():

@@ -142,11 +142,6 @@ def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
     known = lows[~np.isnan(lows)]
     low, high = judged.interval
     interval = f"95 %: {in_percent(low)} to {percent(high)}" if judged.n_given else ""
-    prevalence = "as in these samples"
-    if judged.prevalence:
-        shares = judged.prevalence.items()
-        listed = some(f"{name} {percent(share)}" for name, share in shares)
-        prevalence = f"{judged.prevalence_from}, {listed}"
     figures = {"confusion": figure_image(pl.confusion, result)}
     if judged.n_given:
         figures["reliability"] = figure_image(pl.reliability, result)
@@ -160,7 +155,6 @@ def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
         "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
         "weak": _WEAK,
         "axis": np.floor(10 * known.min()) / 10 if known.size else 0.0,
-        "prevalence": prevalence,
         "n_given": judged.n_given,
         "n_withheld": judged.n_withheld,
         "mistakes": _mistakes(judged),

@@ -8,14 +8,14 @@ samples, withheld or not, stands beside them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from optirank._util.metrics import balanced, predictive_value, wilson
+from optirank._util.metrics import balanced, wilson
 from optirank._util.names import in_percent, percent
 
 if TYPE_CHECKING:
@@ -62,9 +62,6 @@ class Performance:
         samples: ``target_error``, ``threshold``, ``given`` (share of the labels),
         ``error`` among them.
     curves : of each class that has samples inside and outside of it.
-    prevalence : the shares of the classes that PPV and NPV suppose; None: as in these
-        samples.
-    prevalence_from : where these shares come from, in words.
     """
 
     classes: tuple[str, ...]
@@ -79,8 +76,6 @@ class Performance:
     reliability: pd.DataFrame
     withholding: pd.DataFrame
     curves: dict[str, Curves] = field(repr=False)
-    prevalence: dict[str, float] | None = None
-    prevalence_from: str = "as given"
 
     @property
     def n_given(self) -> int:
@@ -136,16 +131,12 @@ def performance(
     probabilities: ArrayLike,
     classes: Sequence[Any],
     withheld: ArrayLike | None = None,
-    prevalence: Mapping[str, float] | None = None,
-    prevalence_from: str = "as given",
 ) -> Performance:
     """Compare labels with the truth; both are of ``classes``, the columns of
     ``probabilities``.
 
-    The label of a sample that is ``withheld`` is the one it would have had.
-    ``prevalence`` is the share of every class where the model will be used, by default
-    that of these samples: PPV and NPV are those expected there. ``prevalence_from``
-    says where it comes from.
+    The label of a sample that is ``withheld`` is the one it would have had. PPV and NPV
+    are those at the shares that the classes have among these samples.
     """
     names = tuple(str(name) for name in classes)
     true, given = (
@@ -174,7 +165,7 @@ def performance(
         for c, name in enumerate(names)
         if 0 < (true == c).sum() < len(true)
     }
-    per_class = _measures_by_class(table, n_hidden, names, prevalence)
+    per_class = _measures_by_class(table, n_hidden, names)
     for measure in ("auc", "average_precision"):
         per_class[measure] = [
             getattr(curves[name], measure) if name in curves else np.nan
@@ -195,65 +186,7 @@ def performance(
         reliability=reliability_table(confidence[kept], (true == given)[kept]),
         withholding=_withholding(confidence, true == given),
         curves=curves,
-        prevalence=None if prevalence is None else dict(prevalence),
-        prevalence_from=prevalence_from,
     )
-
-
-def composition(
-    codes: NDArray, held_out: NDArray, classes: NDArray
-) -> tuple[dict[str, float] | None, str]:
-    """The shares of the classes in a training file, and words for the page.
-
-    At most 500 samples per class are held out. Where no class has more, the samples
-    themselves have these shares, and there is nothing to give: None.
-
-    Parameters
-    ----------
-    codes : the class of each usable sample of the file, as a number.
-    held_out : the classes, as text, of the samples that were held out.
-    classes : of the model.
-    """
-    names = [str(name) for name in classes]
-    sizes = np.bincount(codes, minlength=len(names))
-    if len(held_out) == len(codes) or not len(held_out):
-        return None, ""
-    shares = dict(zip(names, (sizes / sizes.sum()).tolist(), strict=True))
-    most = int(pd.Series(held_out).astype(str).value_counts().max())
-    return shares, (
-        f"as in the {len(codes):,} samples of the training file, of which at most "
-        f"{most:,} per class were held out"
-    )
-
-
-def check_prevalence(
-    given: Mapping[str, float], classes: Sequence[Any], counts: Mapping[str, int]
-) -> dict[str, float]:
-    """Shares of all classes from those given; the other classes share the rest as in
-    ``counts``.
-    """
-    names = [str(name) for name in classes]
-    for name, share in given.items():
-        if name not in names:
-            raise ValueError(
-                f"prevalence of {name!r}: the model's classes are {', '.join(names)}"
-            )
-        if not 0 <= share <= 1:
-            raise ValueError(
-                f"prevalence {share!r} of {name!r}: use a share between 0 and 1"
-            )
-    total = sum(given.values())
-    others = [name for name in names if name not in given]
-    if total > 1 + 1e-9 or (not others and abs(total - 1) > 1e-3):
-        raise ValueError(f"the prevalences sum to {total:g}: they must sum to 1")
-    rest = np.array([counts.get(name, 0) for name in others], dtype=float)
-    rest = (
-        rest / rest.sum()
-        if rest.sum()
-        else np.full(len(others), 1 / max(1, len(others)))
-    )
-    left = dict(zip(others, (max(0.0, 1 - total) * rest).tolist(), strict=True))
-    return {name: float(given[name]) if name in given else left[name] for name in names}
 
 
 def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame:
@@ -281,10 +214,7 @@ def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame
 
 
 def _measures_by_class(
-    table: NDArray,
-    withheld: NDArray,
-    names: tuple[str, ...],
-    prevalence: Mapping[str, float] | None,
+    table: NDArray, withheld: NDArray, names: tuple[str, ...]
 ) -> pd.DataFrame:
     """The measures of each class with intervals, from the confusion of labels given
     and the numbers of labels withheld.
@@ -308,27 +238,7 @@ def _measures_by_class(
             share = hits / of
         low, high = wilson(share, of)
         columns |= {measure: share, f"{measure}_low": low, f"{measure}_high": high}
-    if prevalence is not None:
-        shares = np.array([prevalence[name] for name in names])
-        columns |= _predictive_values(table, shares)
     return pd.DataFrame(columns, index=pd.Index(names, name="class"))
-
-
-def _predictive_values(table: NDArray, shares: NDArray) -> dict[str, NDArray]:
-    """PPV and NPV of each class where the classes have these shares, with intervals."""
-    sizes = table.sum(axis=1)
-    values: dict[str, list[tuple[float, float, float]]] = {"ppv": [], "npv": []}
-    for c in range(len(table)):
-        is_class = np.arange(len(table)) == c
-        called = table[:, c]
-        not_called = sizes - called
-        values["ppv"].append(predictive_value(called, sizes, shares, is_class))
-        values["npv"].append(predictive_value(not_called, sizes, shares, ~is_class))
-    columns = {}
-    for measure, triples in values.items():
-        share, low, high = np.array(triples).T
-        columns |= {measure: share, f"{measure}_low": low, f"{measure}_high": high}
-    return columns
 
 
 def _curves(positive: NDArray, score: NDArray) -> Curves:

@@ -33,7 +33,7 @@ from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.verbs.cards import size_table
 from optirank.verbs.options import METHODS, Result, TrainingOptions
-from optirank.verbs.performance import Performance, composition, performance
+from optirank.verbs.performance import Performance, performance
 from optirank.verbs.preparation import Prepared, prepare
 from optirank.verbs.query import fingerprints
 
@@ -192,8 +192,6 @@ def train_prepared(
         predicted,
         probabilities,
         list(classes),
-        None,
-        *composition(prepared.codes, truth, classes),
     )
     panels[fitted.n_genes], warnings = _with_target(own, options.target_error)
     curve = [
