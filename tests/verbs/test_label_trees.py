@@ -19,11 +19,11 @@ from optirank.ontology import ID_COLUMN
 from optirank.report import write_report
 from optirank.verbs.cards import model_card
 from optirank.verbs.evaluate import evaluate_profiles
-from optirank.verbs.label_files import join_labels, predict_file
+from optirank.verbs.label_files import predict_file
 from optirank.verbs.predict import PredictOptions, label_profiles
 from optirank.verbs.sources import labelled_samples
 from optirank.verbs.train import TrainingOptions, train
-from profiles import changed, take_genes
+from profiles import changed
 
 LYMPHOID = ("b cell", "t cell", "nk cell")
 LEAVES = (*LYMPHOID, "monocyte", "dendritic cell")
@@ -122,44 +122,13 @@ def test_a_sample_gets_the_deepest_label_that_is_sure(model, sets, threshold):
     assert np.allclose(table["leaf_confidence"], expected["leaf_confidence"])
 
 
-def test_a_coarse_label_never_contradicts_the_fine_one(model, sets):
-    asked = PredictOptions(levels=True, threshold=0.95)
-    table = label_profiles(sets[1], model, asked).table()
-    assert {"lymphoid", "myeloid"} & set(table["label"])
-    for line in table.itertuples():
-        if line.level_2 != "unassigned":
-            assert model.tree.parents[line.level_2] == line.level_1
-        if line.label != "unassigned":
-            assert line.label in (line.level_1, line.level_2)
-    coarse = table["label"].isin(["lymphoid", "myeloid"])
-    assert (table.loc[coarse, "level_2"] == "unassigned").all()
-
-
-def test_a_target_error_of_one_gives_every_sample_its_class(model, sets):
-    labels = label_profiles(sets[1], model, PredictOptions(target_error=1))
-    assert not labels.withheld.any()
-    assert set(labels.labels) <= set(LEAVES)
-
-
-def test_levels_of_a_model_without_a_tree_are_refused(flat, sets):
-    with pytest.raises(DataError, match="no tree of labels"):
-        label_profiles(sets[1], flat, PredictOptions(levels=True))
-
-
-def test_labels_of_several_files_keep_their_levels(model, sets):
-    parts = [label_profiles(sets[1], model, PredictOptions(levels=True))] * 2
-    joined = join_labels(parts, ["a", "b"])
-    assert joined.labels.tolist() == parts[0].labels.tolist() * 2
-    assert "level_1" in joined.table()
-
-
 def test_ids_are_written_as_cellxgene_asks_and_leave_a_column_of_others(
     model, sets, tmp_path
 ):
     adata = as_anndata(sets[1])
     adata.write_h5ad(tmp_path / "query.h5ad")
     predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad")
-    tl.annotate(adata, model, levels=True, verbose=False)
+    tl.annotate(adata, model, verbose=False)
     obs = adata.obs
     for label, term in zip(obs["optirank"], obs[ID_COLUMN], strict=True):
         assert term == TERMS.get(label, "unknown")
@@ -169,7 +138,6 @@ def test_ids_are_written_as_cellxgene_asks_and_leave_a_column_of_others(
     tl.annotate(adata, model, verbose=False)  # the column is ours, and is written again
     assert ID_COLUMN in adata.obs
     assert f"optirank_{ID_COLUMN}" not in adata.obs
-    assert "optirank_level_1" not in adata.obs
     tl.annotate(adata, replace(model, tree=None, terms=None), verbose=False)
     assert ID_COLUMN not in adata.obs
     assert "optirank_leaf" not in adata.obs
@@ -353,10 +321,6 @@ def test_tl_takes_columns_a_mapping_and_labels_apart(sets):
     assert apart.tree is None
 
 
-def test_labels_of_a_tree_have_no_threshold_of_their_own_with_a_flat_model(flat, sets):
-    assert label_profiles(sets[1], flat).threshold is None
-
-
 def test_sources_without_a_common_class_name_the_labels_that_look_alike(sets):
     reference, _ = sets
     other = reference.copy()
@@ -366,24 +330,3 @@ def test_sources_without_a_common_class_name_the_labels_that_look_alike(sets):
     with pytest.raises(DataError, match="no class is in two sources") as caught:
         train(both, asked)
     assert any("look like one class" in note for note in caught.value.__notes__)
-
-
-def test_levels_of_a_model_without_some_classes_are_those_of_its_own_tree(model, sets):
-    panel = model.panel
-    coef = panel.coef.copy()
-    coef[model.classes.tolist().index("b cell"), 1:] = 0.0
-    panels = {model.n_genes: replace(panel, coef=coef)}
-    others = np.flatnonzero(np.asarray(sets[1].var_names) != panel.genes[0])
-    evaluation = evaluate_profiles(
-        take_genes(sets[1], others),
-        replace(model, panels=panels),
-        "cell_type",
-        PredictOptions(drop_classes=True),
-    )
-    assert "b cell" not in evaluation.labels.model.labels
-    given = evaluation.samples["given"]
-    truth = evaluation.samples["label"]
-    levels = evaluation.levels
-    assert levels["right"].sum() == (given == truth).sum() > 0
-    assert levels["coarse"].sum() == (given == truth.map(PARENTS)).sum()
-    assert levels["n_samples"].sum() == len(truth)

@@ -46,11 +46,9 @@ def test_a_target_error_holds_where_another_size_of_the_panel_is_used(model, que
         size: replace(model.panels[size], missing=((0.0, accuracy), (1.0, accuracy)))
         for size, accuracy in ((own, 0.5), (small, 0.9))
     }
-    control = replace(model.panel.error_control, target_error=0.4)
-    panels[own] = replace(panels[own], error_control=control)
     model = replace(model, panels=panels)
     kept = [gene for gene in query.var_names if gene not in lost]
-    labels = label_profiles(take_genes(query, kept), model)
+    labels = label_profiles(take_genes(query, kept), model, options(target_error=0.4))
     assert any(f"the panel of {small} genes" in note for note in labels.notes)
     assert labels.threshold is not None
 
@@ -162,7 +160,7 @@ def test_names_with_commas_and_quotes_survive_a_csv(model, query, tmp_path):
 def test_files_and_anndata_get_the_same_labels_and_the_same_notes(
     model, query_file, tmp_path
 ):
-    for given in ({}, {"adapt": True}, {"unknown_rate": 0.05}, {"threshold": 0.7}):
+    for given in ({}, {"adapt": True}, {"threshold": 0.7}):
         done = predict_file(
             query_file, model, tmp_path / "labels.csv", options(**given)
         )
@@ -172,28 +170,19 @@ def test_files_and_anndata_get_the_same_labels_and_the_same_notes(
         assert list(adata.uns["optirank"]["notes"]) == [*done.warnings, *done.notes]
 
 
-def test_a_model_trained_with_a_target_error_withholds_by_itself(
-    model, query_file, tmp_path
-):
-    """The threshold acts unless another is asked for, and what is withheld is said."""
-    out = tmp_path / "labels.csv"
-    asked = predict_file(query_file, model, out, options(target_error=0.1))
-    control = replace(model.panel.error_control, target_error=0.1)
-    by_itself = predict_file(query_file, with_panel(model, error_control=control), out)
-    assert by_itself.threshold == asked.threshold
-    np.testing.assert_array_equal(
-        by_itself.withheld, by_itself.confidence < asked.threshold
-    )
-    assert any("withheld" in note for note in by_itself.notes)
-    assert not predict_file(
-        query_file, model, out, options(target_error=1)
-    ).withheld.any()
+def test_target_errors_and_thresholds_that_cannot_be_are_refused(model, query):
     with pytest.raises(ValueError, match="cannot show it"):
-        predict_file(query_file, model, out, options(target_error=0.0001))
+        label_profiles(query, model, options(target_error=0.0001))
     with pytest.raises(ValueError, match="not both"):
         options(target_error=0.1, threshold=0.5)
-    with pytest.raises(ValueError, match=r"unknown_rate=2"):
-        options(unknown_rate=2)
+    with pytest.raises(ValueError, match=r"threshold=2"):
+        options(threshold=2)
+
+
+def test_a_threshold_of_zero_is_in_the_record(model, query):
+    record = label_profiles(query, model, options(threshold=0.0)).record
+    assert record["options"] == {"threshold": 0.0}
+    assert record["threshold"] == 0.0
 
 
 def test_withheld_labels_are_called_unassigned_and_counted(model, query_file, tmp_path):
@@ -202,21 +191,6 @@ def test_withheld_labels_are_called_unassigned_and_counted(model, query_file, tm
     assert 0 < hidden.sum() < N_QUERY
     assert (done.labels[hidden] == "unassigned").all()
     assert f"{hidden.sum()} of {N_QUERY} labels" in " ".join(done.notes)
-
-
-def test_samples_unlike_every_class_are_withheld(model, query, tmp_path):
-    adata = as_anndata(query)
-    turned = adata.X.toarray()
-    turned[:10] = turned[:10].max() - turned[:10]  # the highest genes are the lowest
-    adata.X = turned
-    adata.write_h5ad(tmp_path / "strange.h5ad")
-    rate = options(unknown_rate=0.2)
-    done = predict_file(tmp_path / "strange.h5ad", model, tmp_path / "l.csv", rate)
-    assert done.withheld[:10].mean() > 0.5
-    assert done.withheld[10:].mean() < 0.3
-    model = with_panel(model, likeness=None)
-    with pytest.raises(ValueError, match="no out-of-distribution score"):
-        predict_file(tmp_path / "strange.h5ad", model, tmp_path / "l.csv", rate)
 
 
 def test_a_sample_s_label_does_not_depend_on_the_others_unless_adapted(
@@ -285,15 +259,6 @@ def test_a_profile_without_information_gets_no_label(value, model, query):
     assert set(done.reasons[[3, 8]]) == {NO_INFORMATION}
     assert (done.labels[[3, 8]] == "unassigned").all()
     assert any("2 samples have the same value" in note for note in done.notes)
-
-
-def test_samples_with_little_information_are_counted(model, query):
-    X = query.X.toarray()
-    X[3] = 0.0
-    X[3, np.flatnonzero(np.isin(query.var_names, panel_names(model)))[:2]] = [1, 2]
-    done = label_profiles(changed(query, X=X), model)
-    assert not done.withheld.any()
-    assert any("rest on few genes" in note for note in done.notes)
 
 
 def test_the_query_s_own_confidences_raise_the_threshold(model, query):

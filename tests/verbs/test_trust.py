@@ -14,14 +14,12 @@ from scipy.stats import rankdata
 from example_model import telling_model, telling_pair
 from optirank._util.matrices import STANDARDISED
 from optirank.io.reading import write_h5ad
-from optirank.model.likeness import INVERTED
 from optirank.panel.further import Agreement
 from optirank.tl import annotate
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import PredictOptions
 from optirank.verbs.predict import ADAPT_MAY_HELP, NOT_LEARNED, label_profiles
 from optirank.verbs.query import ALARM_BELOW, STEPS, Trust
-from optirank.verbs.withholding import NOT_KEPT, STRICT
 from profiles import changed
 
 CLASSES = ["b cell", "t cell", "monocyte"]
@@ -116,21 +114,6 @@ def scrambled(query):
     return changed(query, X=csr_matrix(X))
 
 
-def test_a_target_error_withholds_all_where_the_query_is_unlike_the_training():
-    model, query = telling_model(), telling_pair()[1]
-    asked = PredictOptions(target_error=0.2)
-    like = label_profiles(query, model, asked)
-    assert not like.withheld.all()
-    np.testing.assert_array_equal(like.withheld, like.confidence < like.threshold)
-    unlike = label_profiles(scrambled(query), model, asked)
-    assert (unlike.reasons == NOT_KEPT).all()
-    assert any("all labels are withheld" in note for note in unlike.notes)
-    few = label_profiles(query[:4].copy(), model, asked)
-    assert few.record["agreement"] is None
-    np.testing.assert_array_equal(few.withheld, few.confidence < few.threshold)
-    assert any("cannot be checked by other genes" in note for note in few.notes)
-
-
 def test_a_threshold_withholds_the_same_whatever_the_query_is_like():
     model, query = telling_model(), telling_pair()[1]
     for samples in (query, scrambled(query)):
@@ -202,17 +185,6 @@ def test_a_query_without_most_of_the_panel_is_an_alarm_unless_other_genes_agree(
         assert (labels.table()["alarm"] != "").all()
     assert not label_profiles(with_genes(query, model, 13, 30), model).warnings
     assert not label_profiles(with_genes(query, model, 20, 0), model).warnings
-    aim = PredictOptions(target_error=0.2)
-    kept = label_profiles(with_genes(query, model, 13, 0), model, aim)
-    assert (kept.reasons == NOT_KEPT).all()
-
-
-def test_strict_withholds_all_labels_of_a_query_with_an_alarm_and_no_others():
-    model, query = telling_model(), telling_pair()[1]
-    strict = PredictOptions(strict=True)
-    wrong = label_profiles(scrambled(query), model, strict)
-    assert (wrong.reasons == STRICT).all()
-    assert not label_profiles(query, model, strict).withheld.any()
 
 
 def test_auto_learns_from_a_query_only_where_the_agreement_says_that_it_helps():
@@ -230,22 +202,7 @@ def test_auto_learns_from_a_query_only_where_the_agreement_says_that_it_helps():
         PredictOptions(adapt="sometimes")
 
 
-def test_values_of_which_less_is_more_are_named_and_invert_reads_them(tmp_path):
-    model, query = telling_model(), telling_pair()[1]
-    values = pd.DataFrame(
-        40 - query.X.toarray(), index=query.obs_names, columns=query.var_names
-    )
-    values.to_csv(tmp_path / "ct.csv")
-    reading = {"genes_in": "columns", "any_scale": True}
-    out = tmp_path / "labels.csv"
-    turned = predict_file(tmp_path / "ct.csv", model, out, **reading)
-    assert INVERTED in turned.notes
-    right = predict_file(tmp_path / "ct.csv", model, out, invert=True, **reading)
-    assert INVERTED not in right.notes
-    assert right.labels.tolist() == label_profiles(query, model).labels.tolist()
-
-
-def test_values_scaled_per_gene_are_not_taken_for_ct_values_and_raw_is_named():
+def test_values_scaled_per_gene_are_named_and_raw_too():
     model, query = telling_model(), telling_pair()[1]
     counts = np.random.default_rng(0).poisson(0.1 * query.X.toarray())
     spread = counts.std(axis=0)
@@ -255,5 +212,4 @@ def test_values_scaled_per_gene_are_not_taken_for_ct_values_and_raw_is_named():
     scaled.X = (counts - counts.mean(axis=0)) / spread
     notes = annotate(scaled, model, verbose=False).notes
     assert STANDARDISED in notes
-    assert not any("in the opposite order" in note for note in notes)
     assert "raw may have the values before: use_raw=True reads it" in notes

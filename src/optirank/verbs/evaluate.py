@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.metrics import wilson
-from optirank._util.names import look_alike, percent, some
+from optirank._util.names import look_alike, some
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -22,11 +22,9 @@ from optirank.verbs.labels import level_names
 from optirank.verbs.options import DEFAULTS, PredictOptions, Result
 from optirank.verbs.performance import (
     Performance,
-    check_prevalence,
     performance,
 )
 from optirank.verbs.predict import label_profiles
-from optirank.verbs.withholding import share_in_words, target_error
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -93,7 +91,6 @@ def evaluate_profiles(
     options: PredictOptions = DEFAULTS,
     *,
     mapping: Mapping[str, str] | None = None,
-    prevalence: Mapping[str, float] | None = None,
     progress: Progress | None = None,
     cluster: Cluster | None = None,
 ) -> Evaluation:
@@ -107,7 +104,6 @@ def evaluate_profiles(
     adata, model, options, progress, cluster : as in `label_profiles`.
     label : the column with the true classes.
     mapping : names of classes in that column, and the model's names for them.
-    prevalence : shares of the classes where the model will be used, for PPV and NPV.
     """
     source = source_of(adata)
     obs = annotations_of(adata)
@@ -124,7 +120,7 @@ def evaluate_profiles(
             f"{some(sorted(set(truth[has_label])))}, the model {some(names)}; "
             f"{_joining(sorted(set(truth[has_label])), list(names))}"
         )
-    judged = _judged(labels, truth, known, prevalence)
+    judged = _judged(labels, truth, known)
     levels, confusions = _by_level(labels, truth, known)
     unknown = _unknown(labels, truth, has_label & ~known)
     labels.notes.extend(_not_counted(judged, unknown))
@@ -163,7 +159,7 @@ def _by_level(
     labels: Labels, truth: NDArray[np.object_], known: NDArray[np.bool_]
 ) -> tuple[pd.DataFrame | None, dict[str, pd.DataFrame]]:
     """What became of the samples by the level of their label, and the confusions."""
-    tree = labels.model.tree  # without the classes that were left out
+    tree = labels.model.tree
     if tree is None:
         return None, {}
     places = tree.positions(truth[known])
@@ -191,7 +187,6 @@ def _judged(
     labels: Labels,
     truth: NDArray[np.object_],
     known: NDArray[np.bool_],
-    prevalence: Mapping[str, float] | None,
 ) -> Performance:
     """Truth and labels compared class by class; of a tree at the level of its leaves.
 
@@ -222,11 +217,7 @@ def _judged(
         probabilities = whole[:, tree.positions(classes)]
         label = np.append(place, NO_LABEL)[labels.codes[rows[kept]]]
         withheld = label == NO_LABEL  # or coarser
-    if prevalence is not None:
-        present, numbers = np.unique(true.astype(str), return_counts=True)
-        counts = dict(zip(present.tolist(), numbers.tolist(), strict=True))
-        prevalence = check_prevalence(prevalence, classes, counts)
-    return performance(true, given, probabilities, classes, withheld, prevalence)
+    return performance(true, given, probabilities, classes, withheld)
 
 
 def _mapped(
@@ -285,21 +276,10 @@ def _compare_with_asked(
     judged: Performance,
     levels: pd.DataFrame | None,
 ) -> None:
-    """Say what became of a sensitivity, and where more labels are wrong than was asked
-    for; a label above the truth is right.
+    """Say where more labels are wrong than was asked for; a label above the truth is
+    right.
     """
-    if options.sensitivity:
-        ((name, asked),) = options.sensitivity.items()
-        rates = judged.per_class.loc[name]
-        sensitivity, specificity = (
-            share_in_words(rates[rate], rates[f"{rate}_low"], rates[f"{rate}_high"])
-            for rate in ("sensitivity", "specificity")
-        )
-        labels.notes.append(
-            f"for {name} a sensitivity of {percent(asked)} was asked for; on these "
-            f"samples it is {sensitivity}, the specificity {specificity}"
-        )
-    target = target_error(labels.model, options)
+    target = options.target_error
     n_given = judged.n_given
     n_wrong = n_given - judged.n_right
     if levels is not None:

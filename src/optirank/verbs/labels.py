@@ -62,8 +62,7 @@ FURTHER = (
     *("withheld_because", "alarm", "leaf", "leaf_confidence"),
     *("file", "cluster_label", "cluster_share"),
 )
-_LEVEL = "level_"  # columns of levels begin so
-_WITH_LABELS = ("leaf", "cluster_label", _LEVEL)  # columns of labels begin so
+_WITH_LABELS = ("leaf", "cluster_label")  # columns of labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,10 +196,7 @@ class Labels(Result):
         return pd.DataFrame(columns | self.further(rows))
 
     def further(self, rows: slice = slice(None)) -> dict[str, Any]:
-        """Columns after the probabilities; what is added here is in every format.
-
-        That of a level of the tree has the word for no label where the label is above.
-        """
+        """Columns after the probabilities; what is added here is in every format."""
         columns: dict[str, Any] = {"withheld_because": self.reasons[rows]}
         codes = self.codes[rows]
         tree, terms = self.model.tree, self.model.terms
@@ -209,13 +205,6 @@ class Labels(Result):
         if tree is not None and self.leaf_confidence is not None:
             columns["leaf"] = self.classes[self.chosen[rows]]
             columns["leaf_confidence"] = self.leaf_confidence[rows]
-            if self.record["options"].get("levels"):
-                known = codes < len(tree.labels)
-                own = np.where(known, codes, 0)
-                for level, name in enumerate(level_names(tree)):
-                    reaches = known & tree.reaches[own, level]
-                    at_level = np.where(reaches, tree.paths[own, level], -1)
-                    columns[_LEVEL + name.removeprefix("level ")] = self.words[at_level]
         if terms is not None:
             ids = [*term_ids(self.words, terms.ids)]
             columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
@@ -242,7 +231,7 @@ class Labels(Result):
         columns = self.further()
         columns.pop("cluster", None)  # which obs has
         for name in columns:
-            if name.startswith(_WITH_LABELS) and name != "leaf_confidence":
+            if name in _WITH_LABELS:
                 columns[name] = as_category(columns[name], self.words)
             elif name in ("withheld_because", "alarm", ID_COLUMN):
                 columns[name] = pd.Categorical(columns[name])
@@ -260,8 +249,7 @@ class Labels(Result):
             is_free = ID_COLUMN not in obs or ID_COLUMN in earlier
             written[ID_COLUMN if is_free else own_name] = ids
         for name in [*obs.columns]:
-            is_ours = name in earlier or str(name).startswith(f"{key}_{_LEVEL}")
-            if is_ours and name not in written:
+            if name in earlier and name not in written:
                 del obs[name]
         for name, values in written.items():
             obs[name] = values

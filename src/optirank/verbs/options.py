@@ -159,32 +159,17 @@ class PredictOptions:
 
     clusters: str | None = None
     adapt: bool | str = False
-    strict: bool = False
     target_error: float | None = None
     threshold: float | None = None
-    sensitivity: Any = None  # of a class; "CLASS=SHARE" becomes a mapping
-    unknown_rate: float | None = None
-    levels: bool = False
-    drop_classes: bool = False
     homologs: Homologs = None
 
     def __post_init__(self) -> None:
         if self.adapt not in _ADAPT:
             raise ValueError(f"adapt={self.adapt!r}: use True, False or 'auto'")
         object.__setattr__(self, "adapt", _ADAPT[self.adapt])
-        if isinstance(self.sensitivity, str):
-            of_class = dict([class_share(self.sensitivity, "sensitivity")])
-            object.__setattr__(self, "sensitivity", of_class)
         if self.threshold is not None and self.target_error is not None:
             raise ValueError("give a threshold or a target error, not both")
-        if self.sensitivity and (
-            self.adapt or self.threshold is not None or self.target_error is not None
-        ):
-            raise ValueError(
-                f"sensitivity={self.sensitivity!r} is a threshold of its own, on the "
-                "model's own probabilities: leave out adapt, threshold and target_error"
-            )
-        for name in ("threshold", "target_error", "unknown_rate"):
+        for name in ("threshold", "target_error"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
                 raise ValueError(f"{name}={value!r}: use a share between 0 and 1")
@@ -196,11 +181,10 @@ class PredictOptions:
             values["homologs"] = f"a mapping of {len(self.homologs)} genes"
         elif self.homologs is not None:
             values["homologs"] = os.fspath(self.homologs)
-        if isinstance(self.sensitivity, Mapping):
-            pairs = (f"{name}={share}" for name, share in self.sensitivity.items())
-            values["sensitivity"] = ", ".join(pairs)
         return {
-            name: value for name, value in values.items() if value not in (None, False)
+            name: value
+            for name, value in values.items()
+            if value is not None and value is not False
         }
 
 

@@ -37,12 +37,12 @@ from optirank.io.passes import blocks, run_pass
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.explanation import deciding_pairs, explain
 from optirank.model.file import model_digest
-from optirank.model.likeness import INVERTED, value_notes
+from optirank.model.likeness import value_notes
 from optirank.ranks.scoring import best_class, by_class
 from optirank.verbs.labels import Labels, probability_columns, withheld_word
 from optirank.verbs.options import DEFAULTS, PredictOptions
 from optirank.verbs.query import Query
-from optirank.verbs.withholding import operating_point, withhold
+from optirank.verbs.withholding import withhold
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -96,7 +96,7 @@ def label_profiles(
     ``explained`` is the position of a sample whose label is explained; that of a single
     sample always is. ``look_for_training`` warns of samples of the training.
     """
-    groups = _clusters_asked(adata, model, options)
+    groups = _clusters_asked(adata, options)
     adata = in_names_of(
         adata,
         model.path_genes,
@@ -106,7 +106,6 @@ def label_profiles(
     query = Query(
         adata,
         _bind(adata, model, options, genes_in),
-        all_likeness=options.unknown_rate is not None,
         look_for_training=look_for_training,
         progress=progress,
         cluster=cluster,
@@ -126,15 +125,6 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
     record = _record(query, options)
     notes = _query_notes(query)
     chosen, probabilities = _most_probable(query, options, record, notes)
-    if options.sensitivity:
-        code, found_from, note = operating_point(model, options.sensitivity)
-        chosen = np.where(probabilities[:, code] >= found_from, code, 1 - code)
-        notes.append(note)
-        if predictor.match.missing:
-            notes[-1] += (
-                f"; {len(predictor.match.missing)} genes of the panel are missing "
-                "here, and both may be others without them"
-            )
     confidence = probabilities[np.arange(len(chosen)), chosen]
     leaf_confidence = None
     if model.tree is None:
@@ -142,8 +132,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         codes = chosen.copy()
     else:
         leaves = model.tree.positions(model.classes.astype(str))
-        fixed = leaves[chosen] if options.sensitivity else None
-        way = model.tree.descend(probabilities, model.classes, fixed)
+        way = model.tree.descend(probabilities, model.classes)
         reasons, rule, said = withhold(query, way.confidence, options)
         codes, confidence = way.label(rule.get("threshold", 0.0))
         leaf_confidence = way.confidence[:, -1]
@@ -235,18 +224,13 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
 
 
 def _clusters_asked(
-    adata: AnnData, model: Model, options: PredictOptions
+    adata: AnnData, options: PredictOptions
 ) -> NDArray[np.object_] | None:
     """The cluster of each sample, "" where it has none; None where they are not asked
     for. What the model or the query cannot give is refused.
     """
     n_samples = adata.n_obs
     source = source_of(adata)
-    if options.levels and model.tree is None:
-        raise DataError(
-            "levels=True: the model has no tree of labels, and no levels; leave "
-            "it out, or train with a tree"
-        )
     if not n_samples:
         raise DataError(f"{source} holds no samples: there is nothing to label")
     if options.adapt is True and n_samples < MIN_ADAPT:
@@ -278,8 +262,6 @@ def _query_notes(query: Query) -> list[str]:
         notes.append(
             f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"
         )
-    if query.inverted and not query.standardised:  # scaling, too, turns orders
-        notes.append(INVERTED)
     notes += query.trust.notes()
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
@@ -302,7 +284,6 @@ def _bind(
         predictor = model.bind(
             gene_names(adata).tolist(),
             other_names=other_names(adata),
-            drop_classes=options.drop_classes,
             compiled=compiled,
         )
     except MissingGenesError as error:
@@ -337,7 +318,6 @@ def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
         "withheld_label": withheld_word(model.labels),
         "n_genes": len(predictor.match.genes),
         "missing_genes": np.array(predictor.match.missing, dtype=object),
-        "left_out_classes": np.array(predictor.left_out, dtype=object),
         "agreement": query.trust.agreement,
         "agreement_by_label": dict(
             zip(probability_columns(by_label), by_label.values(), strict=True)

@@ -26,7 +26,7 @@ from optirank._util.matrices import GeneMoments, PerSample, as_dense
 from optirank._util.names import counted, some
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
-from optirank.model.likeness import ValueCounter, ValueShares, looks_inverted
+from optirank.model.likeness import ValueCounter, ValueShares
 from optirank.panel.further import (
     FEWEST_GENES,
     FEWEST_SAMPLES,
@@ -67,7 +67,6 @@ class Query:
     standardised : whether the values were standardised per gene.
     trust : what checks the labels as a whole.
     alarms : what says that the labels may be wrong as a whole.
-    inverted : whether the genes seem to be in the opposite order.
     checksum : of the names and values that were read.
     """
 
@@ -76,7 +75,6 @@ class Query:
         adata: AnnData,
         predictor: Predictor,
         *,
-        all_likeness: bool = False,
         look_for_training: bool = False,
         progress: Progress | None = None,
         cluster: Cluster | None = None,
@@ -87,11 +85,10 @@ class Query:
         model = predictor.model
         n_classes = len(model.classes)
         few = every_so_many(n_samples)
-        every = 1 if all_likeness else few
         looks = _looks(predictor, n_samples)
-        known = predictor.likeness_score if all_likeness else predictor.panel.likeness
+        known = predictor.panel.likeness
         if known is not None:
-            looks["likeness"] = PerSample(n_samples, _likeness_of(predictor), every)
+            looks["likeness"] = PerSample(n_samples, _likeness_of(predictor), few)
         known_samples = set(model.card.fingerprints)
         has_own_panel = predictor.size == model.n_genes
         if look_for_training and has_own_panel and predictor.match.present.all():
@@ -123,7 +120,7 @@ class Query:
         self.scores: NDArray = found["scores"]
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
-        self.labels_looked_at: NDArray = best_class(self.scores[::every])
+        self.labels_looked_at: NDArray = best_class(self.scores[::few])
         of_training = known_samples.intersection(found.get("fingerprints", ()))
         self.n_of_training = len(of_training)
         self.values: ValueShares = found["values"]
@@ -138,7 +135,6 @@ class Query:
             missing=1.0 - float(predictor.match.present.mean()),
         )
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]
-        self.inverted = _is_inverted(means, counts, of_labels)
         self.checksum = whole_checksum(
             found["checksums"], predictor.match.genes, np.array(adata.obs_names)
         )
@@ -161,14 +157,6 @@ def _likeness_of(predictor: Predictor) -> Callable[[NDArray], NDArray]:
     """What gives the likeness of the samples of a block to their labels."""
     narrowed = predictor.narrowed()
     return lambda block: narrowed.likeness(block, best_class(narrowed.scores(block)))
-
-
-def _is_inverted(means: NDArray, counts: NDArray, of_labels: NDArray) -> bool:
-    """Whether the genes of the samples are in the opposite order of every class's."""
-    if means.shape[1] < FEWEST_GENES:
-        return False
-    shares = counts / max(1.0, counts.sum())
-    return looks_inverted(shares @ of_labels, means)
 
 
 def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:

@@ -48,9 +48,6 @@ from optirank.verbs.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
 from optirank.verbs.withholding import (
     LOW_CONFIDENCE,
     NO_INFORMATION,
-    NOT_KEPT,
-    STRICT,
-    UNKNOWN,
 )
 
 _PARTS = files("optirank.web") / "page"
@@ -183,15 +180,12 @@ def _name(model: Model) -> str:
 WORDS = {
     "no_information": NO_INFORMATION,
     "low_confidence": LOW_CONFIDENCE,
-    "unknown": UNKNOWN,
     "not_calibrated": NOT_CALIBRATED,
     "standardised": STANDARDISED,
     "scaled": SCALED,
     "many_zeros": MANY_ZEROS,
     "more_zeros": MORE_ZEROS,
     "certainty": CERTAINTY,
-    "not_kept": NOT_KEPT,
-    "strict": STRICT,
     "sure": SURE,
     "adapt": ADAPT_MAY_HELP,
     "trust": {
