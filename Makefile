@@ -56,7 +56,7 @@ coverage: setup
 
 # Fits on a GPU, with the Python of the machine that has one (CuPy and pytest installed there).
 test-gpu:
-	PYTHONPATH=src $(PYTHON) -m pytest -q -m gpu tests/solver/device tests/estimators/test_estimators_on_device.py
+	PYTHONPATH=src:lab/src $(PYTHON) -m pytest -q -m gpu lab/tests/device
 
 test-all: lint
 	$(BIN)/python -m pytest

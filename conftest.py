@@ -42,26 +42,3 @@ def raw_files() -> Path:
 def anchors_folder() -> Path:
     """The folder of problems with the results of the published implementation."""
     return Path(__file__).parent / "tests" / "anchors"
-
-
-@pytest.fixture
-def numpy_as_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy does what a GPU would do."""
-    from numpy_device import NumpyBackend
-    from optirank.solver.device import backend
-
-    twin = NumpyBackend()
-    monkeypatch.setattr(backend, "backend_of", lambda device: twin)
-
-
-@pytest.fixture
-def without_gpu() -> None:
-    """Skip where there is a GPU that can be used."""
-    from optirank.solver.device import backend
-
-    backend.backend_of.cache_clear()
-    try:
-        backend.check_device("cuda")
-    except backend.DeviceError:
-        return
-    pytest.skip("there is a GPU here")

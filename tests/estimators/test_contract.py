@@ -55,7 +55,7 @@ PUBLIC = {
     OptirankClassifier: (
         {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3},
         {"algorithm": "alternating", "ties": "average", "side": "best"}
-        | {"reference_candidates": None, **SOLVER, "device": "cpu", **RUNNING}
+        | {"reference_candidates": None, **SOLVER, **RUNNING}
         | {"solver_options": None},
     ),
     OptirankClassifierCV: (
@@ -66,13 +66,12 @@ PUBLIC = {
             "reference_candidates": None,
             "ties": "average",
             **SOLVER,
-            "device": "cpu",
             **RUNNING,
         },
     ),
     RankLogisticRegression: (
         {"l1": 1e-3, "l2": 1e-3},
-        {"ties": "average", **SOLVER, "device": "cpu", **RUNNING},
+        {"ties": "average", **SOLVER, **RUNNING},
     ),
 }
 

@@ -193,7 +193,7 @@ def test_one_source_fits_without_the_samples_of_the_other(sets):
 
 def test_a_unit_on_a_device_labels_as_on_the_cpu(sets, monkeypatch):
     """NumPy stands in for the GPU."""
-    from optirank.solver.device import backend
+    from optirank_lab.device import backend
 
     monkeypatch.setattr(backend, "backend_of", lambda device: NumpyBackend())
     (design,) = designs(sets, "pair")

@@ -89,7 +89,7 @@ def test_a_gpu_that_is_not_there_is_an_error_before_any_work(tmp_path):
     out = tmp_path / "results"
     done = optirank("simulate", "--device", "cuda", "--out", out)
     assert done.exit_code != 0
-    assert "optirank[gpu]" in done.stderr
+    assert "optirank-lab[gpu]" in done.stderr
     assert not out.exists()
 
 

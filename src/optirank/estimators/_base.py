@@ -21,7 +21,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
-    column_or_1d,
 )
 
 from optirank._util.work import one_blas_thread
@@ -37,12 +36,10 @@ from optirank.ranks.scoring import (
     probabilities,
     score_rows,
 )
-from optirank.solver.device.backend import check_device, is_device_array
 from optirank.solver.problem import Problem, Solution, sample_weights
 
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
-    from optirank.solver.device.backend import DeviceOrders
 
 # Solves the problem of the class that is given; the last argument is called at each
 # stage
@@ -138,7 +135,6 @@ class RankLinearClassifier(RankClassifier, ABC):
     }
     l1: float
     l2: float
-    device: str = "cpu"
 
     def __init__(
         self,
@@ -147,7 +143,6 @@ class RankLinearClassifier(RankClassifier, ABC):
         tol: float,
         max_iter: int,
         class_weight: str | dict | None,
-        device: str,
         n_jobs: int | None,
         verbose: int,
     ) -> None:
@@ -155,7 +150,6 @@ class RankLinearClassifier(RankClassifier, ABC):
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
-        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -184,40 +178,15 @@ class RankLinearClassifier(RankClassifier, ABC):
         weights of the samples; parameters are checked first.
         """
         self._validate_params()
-        check_device(self.device)
-        if is_device_array(X):
-            X, y = self._checked_on_device(X, y)
-        else:
-            # Sorting on a GPU checks the values there, where that takes no time
-            finite = self.device == "cpu"
-            X, y = data_for_fitting(self, X, y, ensure_all_finite=finite)
+        X, y = data_for_fitting(self, X, y)
         self.classes_, codes = label_codes(y)
         return X, codes, self._sample_weights(X, codes, sample_weight)
-
-    def _checked_on_device(self, X: Any, y: Any) -> tuple[Any, NDArray]:
-        """The checks of a CuPy array, which stays where it is; sorting checks
-        its values.
-        """
-        if self.device != "cuda":
-            raise ValueError(
-                f"X is a CuPy array and {type(self).__name__} fits on the CPU here: "
-                "use device='cuda' where the classifier has it, or X.get()"
-            )
-        y = column_or_1d(y.get() if is_device_array(y) else y, warn=True)
-        if X.ndim != 2 or 0 in X.shape or len(y) != X.shape[0]:
-            raise ValueError(
-                f"X has shape {X.shape} and y {y.shape}: give samples x genes, and one "
-                "label per sample"
-            )
-        self.n_features_in_ = X.shape[1]
-        return X, y
 
     def _sample_weights(
         self, X: Any, codes: NDArray, sample_weight: ArrayLike | None
     ) -> NDArray:
         """Weights of the samples, those of a dict ``class_weight`` included."""
-        like = np.empty((X.shape[0], 1)) if is_device_array(X) else X
-        weights = _check_sample_weight(sample_weight, like, ensure_non_negative=True)
+        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         totals = np.bincount(codes, weights)
         if not totals.all():
             empty = self.classes_.tolist()[int(totals.argmin())]
@@ -231,16 +200,12 @@ class RankLinearClassifier(RankClassifier, ABC):
             )
         return weights
 
-    def _orders(self, X: Any) -> SampleOrders | DeviceOrders:
-        """Sorted samples, where the fit takes place."""
-        if self.device == "cpu":
-            from optirank.ranks.orders import order_for_fitting  # loads numba
+    def _orders(self, X: Any) -> SampleOrders:
+        """Sorted samples."""
+        from optirank.ranks.orders import order_for_fitting  # loads numba
 
-            note_compilation()
-            return order_for_fitting(X, self.n_jobs)
-        from optirank.solver.device.backend import orders_for  # a GPU is asked for
-
-        return orders_for(X, self.device)
+        note_compilation()
+        return order_for_fitting(X, self.n_jobs)
 
     def _fit_orders(
         self,
@@ -260,18 +225,11 @@ class RankLinearClassifier(RankClassifier, ABC):
             y = (codes == k).astype(float)
             problems[self.classes_[k]] = Problem(orders, y, v, *same)
         with one_blas_thread():
-            if orders.on_device:
-                from optirank.solver.device.solve import solve_together
-
-                solutions = solve_together(
-                    list(problems.values()), **self._solver_options()
-                )
-            else:
-                parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
-                solutions = parallel(
-                    delayed(solve)(problem, label, self._progress(label))
-                    for label, problem in problems.items()
-                )
+            parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
+            solutions = parallel(
+                delayed(solve)(problem, label, self._progress(label))
+                for label, problem in problems.items()
+            )
         self._keep(solutions)
         return self
 

@@ -19,7 +19,6 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import validate_data
 
 from optirank._util.names import some
-from optirank.solver.device.backend import is_device_array
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
@@ -41,12 +40,12 @@ def weights_of_classes(given: dict, classes: NDArray) -> NDArray:
 _SPARSE: Any = ("csr", "csc")
 
 
-def data_for_fitting(estimator: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
+def data_for_fitting(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """X and y as arrays, with scikit-learn's checks; sets ``n_features_in_`` and
     the names.
     """
     refuse_anndata(X)
-    checked: Any = validate_data(estimator, X, y, accept_sparse=_SPARSE, **checks)
+    checked: Any = validate_data(estimator, X, y, accept_sparse=_SPARSE)
     return checked
 
 
@@ -58,11 +57,9 @@ def data_for_scoring(
 
     Columns of a data frame are matched with ``feature_names_in_`` by their names: they
     may have another order, others may stand among them, and only the needed genes must
-    be there. An array from a device leaves only the needed columns' values.
+    be there.
     """
     refuse_anndata(X)
-    if is_device_array(X):
-        return X[:, needed].get(), np.arange(len(needed))
     names = getattr(estimator, "feature_names_in_", None)
     columns = getattr(X, "columns", None)
     if names is None or columns is None or list(columns) == list(names):

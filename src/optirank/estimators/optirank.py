@@ -69,9 +69,6 @@ class OptirankClassifier(RankLinearClassifier):
         says when they were not enough.
     class_weight : "balanced", None or dict, default="balanced"
         Balanced: both classes of each problem weigh the same.
-    device : {"cpu", "cuda"}, default="cpu"
-        Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy
-        (``pip install 'optirank[gpu]'``). A CuPy array given as X stays on the GPU.
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     verbose : int, default=0
@@ -136,7 +133,6 @@ class OptirankClassifier(RankLinearClassifier):
         tol: float = 1e-5,
         max_iter: int = 10_000,
         class_weight: str | dict | None = "balanced",
-        device: str = "cpu",
         n_jobs: int | None = None,
         verbose: int = 0,
         solver_options: dict | None = None,
@@ -146,7 +142,6 @@ class OptirankClassifier(RankLinearClassifier):
             tol=tol,
             max_iter=max_iter,
             class_weight=class_weight,
-            device=device,
             n_jobs=n_jobs,
             verbose=verbose,
         )
@@ -196,11 +191,6 @@ class OptirankClassifier(RankLinearClassifier):
         validate_parameter_constraints(SOLVER_OPTIONS, options, "solver_options")
         if self.algorithm == "alternating":
             return
-        if self.device == "cuda":
-            raise ValueError(
-                f"algorithm={self.algorithm!r} runs on the CPU alone: use "
-                "device='cpu', or algorithm='alternating'"
-            )
         if self.side != "best":
             raise ValueError(
                 f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm "
@@ -212,7 +202,7 @@ class OptirankClassifier(RankLinearClassifier):
         return options | (self.solver_options or {})
 
     def _solve(self, problem: Problem, positive: object, callback) -> Solution:
-        """Solve the problem of one class on the CPU."""
+        """Solve the problem of one class."""
         from optirank.solver.solve import ALGORITHMS
 
         options = self._solver_options()
@@ -234,7 +224,7 @@ class RankLogisticRegression(RankLinearClassifier):
         a floor of l2 = 1e-7 stands in.
     tol : float, default=1e-5
         Of the proximal gradient, relative to the gradient at w = 0.
-    ties, max_iter, class_weight, device, n_jobs, verbose
+    ties, max_iter, class_weight, n_jobs, verbose
         As in :class:`~optirank.OptirankClassifier`.
 
     Attributes
@@ -253,7 +243,6 @@ class RankLogisticRegression(RankLinearClassifier):
         tol: float = 1e-5,
         max_iter: int = 10_000,
         class_weight: str | dict | None = "balanced",
-        device: str = "cpu",
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -262,7 +251,6 @@ class RankLogisticRegression(RankLinearClassifier):
             tol=tol,
             max_iter=max_iter,
             class_weight=class_weight,
-            device=device,
             n_jobs=n_jobs,
             verbose=verbose,
         )

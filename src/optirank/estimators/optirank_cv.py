@@ -22,7 +22,6 @@ from optirank._util.work import progress_bar
 from optirank.estimators._base import RankClassifier, RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
-from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.search import (
     HELD_OUT,
@@ -73,7 +72,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         ``cv_results_``), and the setting ``n_reference=0.2, l1=1e-3, l2=1e-3``, where
         the grid has it, is left only for one that is better by more than 0.02. With
         ``groups`` the shifts between them are real, and plain scores decide.
-    reference_candidates, ties, tol, max_iter, class_weight, device
+    reference_candidates, ties, tol, max_iter, class_weight
         As in :class:`OptirankClassifier`.
     n_jobs : int or None, default=None
         Folds, classes and sizes in parallel: threads, or whatever joblib backend is
@@ -126,7 +125,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         tol: float = 1e-5,
         max_iter: int = 10_000,
         class_weight: str | dict | None = "balanced",
-        device: str = "cpu",
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -135,7 +133,6 @@ class OptirankClassifierCV(RankLinearClassifier):
             tol=tol,
             max_iter=max_iter,
             class_weight=class_weight,
-            device=device,
             n_jobs=n_jobs,
             verbose=verbose,
         )
@@ -171,7 +168,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         self.folds_ = make_folds(y, self.cv, groups)
         platforms = _PLATFORMS if self.selection == TRANSFER else ()
         if platforms:  # copies of the samples follow below them
-            X = X.get() if is_device_array(X) else X
             parts: list[Any] = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
             if sparse.issparse(X):
                 X = sparse.vstack(parts, format="csr")
@@ -260,7 +256,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         self, orders: Any, codes: NDArray, weights: NDArray, candidates: NDArray | None
     ) -> None:
         """Fit the chosen setting on all samples, and take over its attributes."""
-        names = ("ties", "tol", "max_iter", "class_weight", "device", "n_jobs")
+        names = ("ties", "tol", "max_iter", "class_weight", "n_jobs")
         same = {name: getattr(self, name) for name in ("reference_candidates", *names)}
         model: Any = OptirankClassifier(**self.best_params_, **same)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):

@@ -99,8 +99,6 @@ class SampleOrders(ABC):
     n_groups: NDArray
     writes_columns: ClassVar[bool]
     """Whether the ranks of some genes cost less than those of all."""
-    on_device: ClassVar[bool] = False
-    """Whether they lie on a GPU; see ``solver.device.orders``."""
 
     @property
     def n_samples(self) -> int:

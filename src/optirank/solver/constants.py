@@ -1,13 +1,11 @@
-"""The constants of the algorithm, the same on the CPU and on a GPU, each with its
-reason.
+"""The constants of the algorithm, each with its reason.
 
 "Measured" means on the anchor problems of 50 to 1000 genes
 (``benchmarks/bench_solver.py``).
 """
 
 DEFAULTS = {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3}
-"""Of the estimators, and the setting that a search for another platform leaves only for
-a clearly better one: over real pairs no other worked better on another platform."""
+"""Of the estimators: over real pairs no other worked better on another platform."""
 
 RIDGE_FLOOR = 1e-7
 """Stands in for l2 when l1 = l2 = 0: separable data would have no minimiser."""
@@ -51,8 +49,6 @@ NEAR_ACTIVE = 0.8
 SCREEN = (20, 1e-2)
 # the same before the push: closer changed hardly a set when measured
 RELAXED = (30, 1e-3)
-# the same from the relaxed solution of a neighbour in a grid on a device
-FOLLOW = (6, 2e-3)
 # least l2 until gamma is a set: below, steps are too slow to be of use
 RELAXED_RIDGE = 1e-5
 
@@ -84,24 +80,8 @@ EXACT_TRIALS = 100
 # reference genes of which each is so much of the set that the Hessian changes
 FEW_GENES = 20
 MODELS = 8  # of exchanges at most; few fits come to as many
-# looked at each way; here and below twice as many where trials cost little: for cheap
-# problems, and on a device
+# looked at each way; here and below twice as many for cheap problems
 PAIR_GENES = 30
 REFUSALS = 6  # in a row that end a model
 TRIAL_NEWTON_STEPS = 4  # that judge one at l1 = 0, at most
 HOPELESS = 5e-4  # of the objective: a pair whose predicted rise is larger is not tried
-
-# On a device, where a look at a result waits for all work before it
-CHECK_EVERY = 10  # steps between two looks at which problems are done
-CG_STEPS = 40  # of conjugate gradients per direction: a damped step needs no exact one
-CG_TOL = 1e-3  # relative residual that ends them, for the same reason
-# where a gene outside the candidates is put: far below any, yet finite
-FORBIDDEN = -1e30
-MODELS_ON_DEVICE = 30  # as one exchange is made per model there
-# that are judged side by side: more found no better ones when measured
-PAIRS_AT_ONCE = 24
-COPIES = 6.0  # float32 matrices of a problem that are held at once, buffers counted in
-FILLS_DEVICE = 1 << 22  # entries of a matrix whose product alone keeps a GPU busy
-# values that are sorted at a time: small beside the memory of any GPU
-BLOCK_BYTES = 1 << 30
-USABLE = 0.8  # of the free memory of a GPU: the rest is for temporary arrays

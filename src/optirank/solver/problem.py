@@ -34,7 +34,7 @@ class Problem:
     reference.
     """
 
-    orders: Any  # SampleOrders, or those of solver.device.orders
+    orders: Any  # SampleOrders of ranks.orders, or orders that lie elsewhere
     y: NDArray  # (n,) of 0.0 and 1.0
     v: NDArray  # (n,) weights of the samples, summing to 1
     n_reference: int

@@ -4,18 +4,17 @@ A family lists the settings of its grid, groups them into chains of neighbouring
 (what can run apart), and fits a chain on one training part for one class against the
 rest. Everything else of a search is the same for all. A unit is a training part with
 the samples that its models score: a fold, or a split of a benchmark. Its samples are
-sorted once for all classes and settings. Any joblib backend can run the tasks; on a
-GPU, those over the same samples are one batch.
+sorted once for all classes and settings. Any joblib backend can run the tasks.
 """
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, product
+from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -62,10 +61,6 @@ class Family(ABC):
 
     name: ClassVar[str]
     names: ClassVar[tuple[str, ...]] = ("l1", "l2")
-    on_device: ClassVar[bool] = False
-    """Whether a GPU can fit it; the head is then the size of the set, or empty:
-    all genes.
-    """
 
     def settings(self) -> list[dict[str, Any]]:
         """The settings to try: the whole grid."""
@@ -145,7 +140,6 @@ class OptirankFamily(Family):
 
     n_references: tuple[float, ...] = (0.2,)
     name = "optirank"
-    on_device = True
     names = ("n_reference", "l1", "l2")
 
     def fit_chain(self, samples, y, v, head, penalties) -> Fits:
@@ -277,10 +271,7 @@ def search(
     # run in other processes: threads that set and lift it on their own would lift each
     # other's.
     with one_blas_thread():
-        if any(unit.train.on_device for unit in units):
-            finished = _run_on_device(family, units, tasks)
-        else:
-            finished = _run_in_parallel(family, units, tasks, n_jobs)
+        finished = _run_in_parallel(family, units, tasks, n_jobs)
         for done, ((number, problem, head, _), fits) in enumerate(finished, start=1):
             results[number].add(problem, head, fits)
             if progress is not None:
@@ -318,69 +309,6 @@ def _run(family: Family, unit: Unit, task: Task) -> tuple[Task, Fits]:
             for name, view in unit.views.items():
                 model.scores[name] = family.scores(view, model)
     return task, fits
-
-
-def _run_on_device(
-    family: Family, units: Sequence[Unit], tasks: Sequence[Task]
-) -> Iterator[tuple[Task, Fits]]:
-    """The results of all tasks; those over the same samples are one batch, scored unit
-    by unit.
-    """
-    batches: dict[int, list[Task]] = {}
-    for task in tasks:
-        batches.setdefault(id(units[task[0]].train.perm), []).append(task)
-    for batch in batches.values():
-        fitted = zip(batch, _fit_on_device(family, units, batch), strict=True)
-        for number, group in groupby(fitted, key=lambda pair: pair[0][0]):
-            own = list(group)
-            models = [model for _, fits in own for model in fits.values()]
-            _score_on_device(family, units[number], models)
-            yield from own
-
-
-def _fit_on_device(
-    family: Family, units: Sequence[Unit], tasks: Sequence[Task]
-) -> list[Fits]:
-    """The models of tasks over the same samples."""
-    from optirank.solver.device.solve import solve_together  # needs a GPU
-
-    start = time.perf_counter()
-    if not family.on_device:
-        raise ValueError(
-            f"{family.name} cannot be fitted on a GPU: use device='cpu' for it"
-        )
-    problems = []
-    for number, k, head, penalties in tasks:
-        unit = units[number]
-        (size,) = head or (unit.train.n_genes,)
-        problem = family.problem(unit.train, *unit.problem(k), size)
-        problems += [replace(problem, l1=l1, l2=l2) for l1, l2 in penalties]
-    solutions = solve_together(
-        problems,
-        tol=family.tol,
-        max_iter=family.max_iter,
-        thorough=not family.warm_start,
-    )
-    seconds = (time.perf_counter() - start) / len(problems)
-    for solution in solutions:
-        solution.seconds = seconds
-    following = iter(solutions)
-    return [{pair: next(following) for pair in penalties} for *_, penalties in tasks]
-
-
-def _score_on_device(family: Family, unit: Unit, models: Sequence[Solution]) -> None:
-    """Score the views of a unit by each model; views of one order at once."""
-    w = np.array([model.w for model in models])
-    gamma = np.array([model.gamma for model in models])
-    b = np.array([model.b for model in models])
-    of_all: dict[int, NDArray] = {}
-    for name, view in unit.views.items():
-        order = id(view.perm)
-        if order not in of_all:
-            scores = view.whole.scores_of_many(w, gamma, family.ties)
-            of_all[order] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
-        for model, values in zip(models, of_all[order], strict=True):
-            model.scores[name] = values[view.rows]
 
 
 def units_of_folds(

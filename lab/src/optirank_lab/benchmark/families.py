@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 class Samples:
     """Samples to train on or to score, in the forms that the families here need."""
 
-    on_device: ClassVar[bool] = False
-
     X: Any = None  # values, for families that see them
     orders: Any = None  # of ranks.orders
     dataset: NDArray | None = None
@@ -92,7 +90,6 @@ class RankFamily(FixedReferenceFamily):
     """rank-lr: the reference set is all genes."""
 
     name = "rank-lr"
-    on_device = True
 
     def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         return np.arange(samples.n_genes)

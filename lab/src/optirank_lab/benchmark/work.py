@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.work import one_blas_thread
-from optirank.tuning.search import OptirankFamily, Unit, search
+from optirank.tuning.search import OptirankFamily, Unit
 from optirank_lab.baselines.peers import PeerFailedError, run_peer
 from optirank_lab.benchmark.classifiers import (
     COUNTS,
@@ -24,10 +24,12 @@ from optirank_lab.benchmark.classifiers import (
     get,
 )
 from optirank_lab.benchmark.designs import Design, Profile, SplitProblem, make_problem
-from optirank_lab.benchmark.families import Samples
+from optirank_lab.benchmark.families import RankFamily, Samples
 from optirank_lab.benchmark.rivals import ALL, z_scored
 from optirank_lab.benchmark.sets import Set, dense
 from optirank_lab.benchmark.splits import Split
+from optirank_lab.device.backend import orders_for
+from optirank_lab.device.search import search
 
 _CLASSES = np.array([False, True])
 
@@ -146,22 +148,19 @@ def fit_grid(
     elif classifier.needs == "truth" and problem.truth is not None:
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
-    if device != "cpu" and family.on_device:
-        from optirank.solver.device.backend import orders_for  # a GPU is asked for
-
-        on_device: Any = [
-            orders_for(part.raw, device).take(np.arange(len(part.labels)))
-            for part in (problem.train, *parts)
+    if device != "cpu" and isinstance(family, OptirankFamily | RankFamily):
+        train, *views = [
+            orders_for(part.raw, device) for part in (problem.train, *parts)
         ]
-        train, *views = on_device
     else:
+        device = "cpu"
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
     views = {str(k): view for k, view in enumerate(views)}
     unit = Unit(
         train=train, codes=problem.train.labels.astype(int), n_classes=2, views=views
     )
-    (result,) = search(family, [unit])
+    (result,) = search(family, [unit], device=device)
     gammas = [result.models(k)[0].gamma for k in range(len(result.params))]
     return [
         FittedSetting(

@@ -210,13 +210,13 @@ def run(
       optirank-lab benchmark run --out results --dask tcp://host:8786
       optirank-lab benchmark run --out results --device cuda
     """
-    from optirank.solver.device.backend import check_device
     from optirank_lab.benchmark import classifiers as registry
     from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks
     from optirank_lab.benchmark.engine import Work, plan_real
     from optirank_lab.benchmark.results import Storage
     from optirank_lab.benchmark.tasks import paper_tasks
     from optirank_lab.data.registry import data_folder
+    from optirank_lab.device.backend import check_device
 
     if jobs is not None and dask is not None:
         raise ValueError("--jobs and --dask: give one of them")

@@ -48,8 +48,8 @@ def simulate(
       optirank-lab simulate --sweeps none --repeats 10 only the paper's table
       optirank-lab simulate --sweeps d,tau --jobs 8 --out results
     """
-    from optirank.solver.device.backend import check_device
     from optirank_lab.benchmark.synthetic import GRIDS, Settings, parse_sweeps
+    from optirank_lab.device.backend import check_device
 
     settings = Settings(
         repeats=repeats,

@@ -23,7 +23,8 @@ from typing import Any
 
 from optirank.solver import constants as c
 from optirank.solver.blocks import BlockResult
-from optirank.solver.device.backend import Backend, DeviceOrders, threads_for
+from optirank_lab.device import constants as here
+from optirank_lab.device.backend import Backend, DeviceOrders, threads_for
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ def project(batch: Batch, x: Any) -> Any:
     """
     xp, d = batch.xp, x.shape[1]
     if batch.allowed is not None:
-        x = xp.where(batch.allowed[None, :], x, c.FORBIDDEN)
+        x = xp.where(batch.allowed[None, :], x, here.FORBIDDEN)
     x = xp.ascontiguousarray(x, dtype=xp.float64)
     out = xp.empty_like(x)
     arguments = (x, batch.s, xp.int32(d), out)
@@ -324,7 +325,7 @@ def accelerated_steps(
             taken,
         )
         backend.launch("judge_step", (size,), threads_for(max(n, d)), arguments)
-        look = tol is not None and step % c.CHECK_EVERY == c.CHECK_EVERY - 1
+        look = tol is not None and step % here.CHECK_EVERY == here.CHECK_EVERY - 1
         if look and bool(done.all()):
             break
     return BlockResult(x, b, z, L, residual, taken)

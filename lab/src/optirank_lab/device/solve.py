@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.solver import constants as c
-from optirank.solver.blocks import ElasticNet
-from optirank.solver.device.blocks import (
+from optirank.solver.problem import Solution
+from optirank_lab.device import constants as here
+from optirank_lab.device.blocks import (
     Batch,
     States,
     accelerated_steps,
@@ -29,12 +30,11 @@ from optirank.solver.device.blocks import (
     start_length,
     steps_on_w,
 )
-from optirank.solver.device.sets import (
+from optirank_lab.device.sets import (
     exchange_batches,
     exchange_pairs,
     fit_weights,
 )
-from optirank.solver.problem import Solution
 
 if TYPE_CHECKING:
     from optirank.solver.problem import Problem
@@ -51,14 +51,10 @@ def solve_together(problems: Sequence[Problem], **options: Any) -> list[Solution
     """
     first = problems[0]
     orders = first.orders.whole
-    if type(first.penalty) is not ElasticNet:
-        raise ValueError(
-            f"the penalty {type(first.penalty).__name__} has no kernel for a GPU: use "
-            "device='cpu'"
-        )
     n, d = orders.n_samples, orders.n_genes
     hessian = 32 * min(d, c.SMALL) ** 2
-    each = 2 * (int(c.COPIES * 4 * n * d) + 200 * (n + d) + hessian)  # for two starts
+    matrices = int(here.COPIES * 4 * n * d)
+    each = 2 * (matrices + 200 * (n + d) + hessian)  # for two starts
     orders.backend.check_memory(each, f"a fit of {n} samples x {d} genes")
     at_once = max(1, orders.backend.free_bytes() // each)
     n_allowed = d if first.candidates is None else int(first.candidates.sum())
@@ -184,7 +180,7 @@ def _follow(
     batch = _batch(problems, np.array(owners))
     states = states.take(backend.array(np.array(places)))
     states = replace(states, objective=backend.xp.full(len(places), backend.xp.inf))
-    states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, *c.FOLLOW)
+    states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, *here.FOLLOW)
     kept = _near_best(batch, states, c.CLOSE)
     return batch.take(kept), states.take(kept)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from numpy_device import KERNELS, NumpyBackend
-from optirank.solver.device.backend import threads_for
+from optirank_lab.device.backend import threads_for
 
 SIZE, RIGHT = 3, 2  # problems, and right-hand sides of each
 SIZES = [(1, 1), (37, 11), (300, 5000), (9000, 33)]

@@ -8,10 +8,10 @@ import pytest
 from numpy_device import NumpyBackend
 from optirank.ranks.orders import order_samples
 from optirank.solver import constants
-from optirank.solver.device.backend import DeviceError, order_on_device
-from optirank.solver.device.solve import leaders, solve_together
 from optirank.solver.problem import Problem, Solution, sample_weights
 from optirank.solver.solve import solve_alternating
+from optirank_lab.device.backend import DeviceError, order_on_device
+from optirank_lab.device.solve import leaders, solve_together
 
 
 def problem_data(n=90, d=20, seed=0, counts=False):
@@ -80,7 +80,7 @@ def test_fits_that_stop_early_have_not_converged(backend, s):
 
 
 def test_fits_that_stall_have_not_converged(backend, monkeypatch):
-    from optirank.solver.device import sets
+    from optirank_lab.device import sets
 
     def refuse(batch, matrix, w, b, n_steps, *, tol=0.0):
         """Newton steps none of which lowers the objective."""
@@ -182,7 +182,7 @@ def test_a_grid_finds_what_single_fits_find(backend):
 
 @pytest.mark.parametrize("large", [1, 1 << 22])
 def test_products_of_many_problems(backend, monkeypatch, large):
-    monkeypatch.setattr("optirank.solver.device.backend.FILLS_DEVICE", large)
+    monkeypatch.setattr("optirank_lab.device.backend.FILLS_DEVICE", large)
     rng = np.random.default_rng(0)
     M, x, a = (rng.normal(size=shape) for shape in ((3, 5, 4), (3, 4), (3, 5)))
     many, back = rng.normal(size=(3, 2, 4)), rng.normal(size=(3, 2, 5))

@@ -1,4 +1,4 @@
-"""NumPy in the place of a GPU: what each kernel of ``solver/device/steps.cu`` computes.
+"""NumPy in the place of a GPU: what each kernel of ``device/steps.cu`` computes.
 
 A function has the name and the arguments of its kernel, and writes where the kernel
 does. The kernels of ``orders.cu`` need no twin: no shared memory, so array operations
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optirank.solver.device.backend import Backend
+from optirank_lab.device.backend import Backend
 
 
 class NumpyBackend(Backend):

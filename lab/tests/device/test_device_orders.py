@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from numpy_device import NumpyBackend
-from optirank.solver.device.backend import (
+from optirank_lab.device.backend import (
     Backend,
     DeviceError,
     backend_of,
@@ -65,7 +65,7 @@ def test_samples_that_shared_memory_does_not_hold_are_sorted_all_the_same(
         pytest.skip("NumPy has no shared memory")
     monkeypatch.setattr(backend, "shared_bytes", shared_bytes, raising=False)
     monkeypatch.setattr(
-        "optirank.solver.device.backend.BLOCK_BYTES", 30_000
+        "optirank_lab.device.backend.BLOCK_BYTES", 30_000
     )  # several blocks
     check_passes(backend, SAMPLES["ties"])
 
@@ -121,5 +121,5 @@ def test_an_unknown_device_names_those_there_are():
 def test_without_cupy_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     backend_of.cache_clear()
-    with pytest.raises(DeviceError, match=r"pip install 'optirank\[gpu\]'"):
+    with pytest.raises(DeviceError, match=r"pip install 'optirank-lab\[gpu\]'"):
         check_device("cuda")

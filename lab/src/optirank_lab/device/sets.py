@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 from optirank.solver import constants as c
-from optirank.solver.device.backend import threads_for
-from optirank.solver.device.blocks import (
+from optirank_lab.device import constants as here
+from optirank_lab.device.backend import threads_for
+from optirank_lab.device.blocks import (
     Batch,
     CentredBatch,
     States,
@@ -228,10 +229,10 @@ def _conjugate_gradients(
     single, weighted = p.astype(xp.float32), xp.empty((size, m, n), xp.float32)
     rz, limit = (
         (r * p).sum(axis=2),
-        c.CG_TOL**2 * xp.maximum((r * r).sum(axis=2), 1e-300),
+        here.CG_TOL**2 * xp.maximum((r * r).sum(axis=2), 1e-300),
     )
     active = xp.ones((size, m), bool)
-    for step in range(c.CG_STEPS):
+    for step in range(here.CG_STEPS):
         u = xp.ascontiguousarray(backend.dot(values, single))
         arguments = (u, weights, n_, m_, weighted)
         backend.launch("weigh_scores", (size * m,), threads_for(n), arguments)
@@ -252,7 +253,7 @@ def _conjugate_gradients(
             active,
         )
         backend.launch("gradient_step", (size * m,), threads_for(d), arguments)
-        if step % c.CHECK_EVERY == c.CHECK_EVERY - 1 and not bool(active.any()):
+        if step % here.CHECK_EVERY == here.CHECK_EVERY - 1 and not bool(active.any()):
             break
     return x.transpose(0, 2, 1)
 
@@ -327,7 +328,7 @@ def exchange_pairs(batch: Batch, states: States) -> States:
     A problem that a model does not improve is done.
     """
     active = batch.xp.arange(len(batch))
-    for _ in range(c.MODELS_ON_DEVICE):
+    for _ in range(here.MODELS_ON_DEVICE):
         new, improved = _one_model(batch.take(active), states.take(active))
         states = states.put(active[improved], new.take(improved))
         active = active[improved]
@@ -439,7 +440,7 @@ def _judge(
     size, m_in, m_out = gains.shape
     best, improved = states, xp.zeros(size, bool)
     target = states.objective * (1.0 - c.SMALLEST_GAIN)
-    pairs = xp.argsort(gains.reshape(size, -1), axis=1)[:, : c.PAIRS_AT_ONCE]
+    pairs = xp.argsort(gains.reshape(size, -1), axis=1)[:, : here.PAIRS_AT_ONCE]
     at_once = max(1, batch.backend.free_bytes() // (16 * n * d * size))
     for begin in range(0, pairs.shape[1], at_once):
         some = pairs[:, begin : begin + at_once]

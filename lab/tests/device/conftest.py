@@ -3,7 +3,7 @@
 import pytest
 
 from numpy_device import NumpyBackend
-from optirank.solver.device.backend import Backend, DeviceError, backend_of
+from optirank_lab.device.backend import Backend, DeviceError, backend_of
 
 
 @pytest.fixture(params=["numpy", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank.ranks.scoring import check_ties
-from optirank.solver.constants import BLOCK_BYTES, FILLS_DEVICE, USABLE
+from optirank_lab.device.constants import BLOCK_BYTES, FILLS_DEVICE, USABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,7 +140,7 @@ def _module(cupy: Any, types: tuple[str, str] | None) -> Any:
     """A compiled source of this folder: that of orders, with its INDEX and KEY, or
     of steps.
     """
-    folder = resources.files("optirank.solver.device")
+    folder = resources.files("optirank_lab.device")
     source = folder.joinpath("steps.cu" if types is None else "orders.cu").read_text()
     if types is not None:
         index, key = (_C_TYPES[item] for item in types)
@@ -165,7 +165,7 @@ def backend_of(device: str) -> Backend:
     except ImportError as error:
         raise DeviceError(
             "device='cuda' needs CuPy, which cannot be imported here: install it with "
-            "pip install 'optirank[gpu]', or use device='cpu'"
+            "pip install 'optirank-lab[gpu]', or use device='cpu'"
         ) from error
     try:
         cupy.cuda.runtime.getDeviceCount()  # an error where there is none
@@ -184,11 +184,6 @@ def check_device(device: Any) -> None:
         backend_of(device)
 
 
-def is_device_array(values: object) -> bool:
-    """Whether these are values of a CuPy array, without importing CuPy."""
-    return type(values).__module__.partition(".")[0] in ("cupy", "cupyx")
-
-
 _GRID = 65_535  # the most blocks that CUDA allows in the second axis of a grid
 
 
@@ -203,8 +198,6 @@ class DeviceOrders:
     ``rows``: fits on several parts run side by side over all samples, those of the
     other parts having weight zero.
     """
-
-    on_device: ClassVar[bool] = True
 
     backend: Backend
     perm: Any  # (n, d): the gene at each place
