@@ -6,7 +6,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 from tables import percent, read, table
 
-from optirank.verbs.query import STEPS, is_alarm
+from optirank.verbs.query import is_alarm
 from optirank_lab.data.registry import STAND_INS, group_of_sets
 
 KINDS = {
@@ -15,6 +15,7 @@ KINDS = {
     "scrambled": "gene names permuted",
 }
 WHOLE = 300  # samples of a query, at most
+ENDS = (0.25, 0.45, 0.65, 0.85, 1.0)  # of steps of agreement
 
 
 def judging() -> pd.DataFrame:
@@ -82,17 +83,17 @@ def steps() -> dict[str, tuple[float, float, float]]:
     rows = judging().query("size == @WHOLE").dropna(subset="agreement")
     found = {}
     start = -1.0
-    for step in STEPS:
-        inside = rows["agreement"].between(start, step.end, inclusive="right")
+    for end in ENDS:
+        inside = rows["agreement"].between(start, end, inclusive="right")
         right = rows["kind"] == "right"
         wrong = rows["kind"] == "wrong"
-        name = f"{start:g} to {step.end:g}" if found else f"below {step.end:g}"
+        name = f"{start:g} to {end:g}" if found else f"below {end:g}"
         found[name] = (
             float(inside[right].mean()),
             float(inside[wrong].mean()),
             float(rows.loc[inside & right, "accuracy"].mean()),
         )
-        start = step.end
+        start = end
     return found
 
 

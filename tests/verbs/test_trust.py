@@ -18,8 +18,8 @@ from optirank.panel.further import Agreement
 from optirank.tl import annotate
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import PredictOptions
-from optirank.verbs.predict import ADAPT_MAY_HELP, NOT_LEARNED, label_profiles
-from optirank.verbs.query import ALARM_BELOW, STEPS, Trust
+from optirank.verbs.predict import label_profiles
+from optirank.verbs.query import ALARM_BELOW, Trust
 from profiles import changed
 
 CLASSES = ["b cell", "t cell", "monocyte"]
@@ -80,31 +80,12 @@ def test_labels_of_less_than_half_a_panel_that_nothing_checks_are_an_alarm():
     assert [alarm[:15] for alarm in unlike] == ["these samples d", "93% of the pane"]
 
 
-def test_the_note_says_what_other_queries_with_such_an_agreement_were():
-    for value in (-0.2, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0):
-        found = trust(value, value)
-        assert found.agreement is not None
-        step = next(step for step in STEPS if found.agreement <= step.end)
-        note = found.notes()[0]
-        assert f"agreement of other genes {found.agreement:.2f}: " in note
-        assert f"{step.accuracy:.0%} of the labels" in note
-        assert f"{step.wrong:.0%} of those of another" in note
-
-
 def test_labels_of_low_agreement_are_named_where_there_is_no_alarm():
     found = trust(0.8, 0.1, 0.9)
     assert "1 label agrees little" in found.notes()[1]
     assert "t cell 0." in found.notes()[1]
     assert len(trust(0.8, 0.8, 0.9).notes()) == 1
     assert len(trust(0.1, 0.1, 0.1).notes()) == 1
-
-
-def test_learning_from_the_query_is_advised_only_where_labels_are_mostly_right():
-    assert trust(0.5, 0.5).adapt_helps
-    assert not trust(0.27, 0.27).adapt_helps
-    assert not trust(0.35, 0.35, likeness=0.5).adapt_helps  # an alarm
-    assert not trust(0.5, 0.5, n_samples=40).adapt_helps
-    assert not Trust(CLASSES, 300, None, 1.0).adapt_helps
 
 
 def scrambled(query):
@@ -185,21 +166,6 @@ def test_a_query_without_most_of_the_panel_is_an_alarm_unless_other_genes_agree(
         assert (labels.table()["alarm"] != "").all()
     assert not label_profiles(with_genes(query, model, 13, 30), model).warnings
     assert not label_profiles(with_genes(query, model, 20, 0), model).warnings
-
-
-def test_auto_learns_from_a_query_only_where_the_agreement_says_that_it_helps():
-    model, query = telling_model(), telling_pair()[1]
-    auto = PredictOptions(adapt="auto")
-    learned = label_profiles(query, model, auto)
-    assert "n_changed" in learned.record
-    given = label_profiles(query, model, PredictOptions(adapt=True))
-    np.testing.assert_array_equal(learned.probabilities, given.probabilities)
-    assert ADAPT_MAY_HELP in label_profiles(query, model).notes
-    left = label_profiles(scrambled(query), model, auto)
-    assert "n_changed" not in left.record
-    assert NOT_LEARNED in left.notes
-    with pytest.raises(ValueError, match="adapt='sometimes': use True, False or"):
-        PredictOptions(adapt="sometimes")
 
 
 def test_values_scaled_per_gene_are_named_and_raw_too():

@@ -119,8 +119,7 @@ def checked_by_genes(labels: Labels) -> dict[str, Any] | None:
     return {
         "text": f"Over {compared.n_genes:,} genes that had no part in the labels, the "
         "samples of a label differ from the others as they do in the training data "
-        f"with an agreement of {trust.agreement:.2f} (1: just so; 0: not at all). "
-        f"An agreement is {trust.meaning}.",
+        f"with an agreement of {trust.agreement:.2f} (1: just so; 0: not at all).",
         "figure": figure_image(draw_agreement, compared, trust.classes),
     }
 

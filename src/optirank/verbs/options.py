@@ -31,14 +31,6 @@ options and a callback for the progress, which returns a `train.Fitted`."""
 
 ONTOLOGY = "ontology"  # in place of a file, a tree of the Cell Ontology
 
-# What is said of learning from a query, and what it means
-_ADAPT: dict[object, bool | str] = {
-    False: False,
-    True: True,
-    "always": True,
-    "auto": "auto",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceOptions:
@@ -158,15 +150,14 @@ class PredictOptions:
     """How labels are given: parameters of :func:`optirank.tl.annotate`."""
 
     clusters: str | None = None
-    adapt: bool | str = False
+    adapt: bool = False
     target_error: float | None = None
     threshold: float | None = None
     homologs: Homologs = None
 
     def __post_init__(self) -> None:
-        if self.adapt not in _ADAPT:
-            raise ValueError(f"adapt={self.adapt!r}: use True, False or 'auto'")
-        object.__setattr__(self, "adapt", _ADAPT[self.adapt])
+        if self.adapt not in (True, False):
+            raise ValueError(f"adapt={self.adapt!r}: use True or False")
         if self.threshold is not None and self.target_error is not None:
             raise ValueError("give a threshold or a target error, not both")
         for name in ("threshold", "target_error"):

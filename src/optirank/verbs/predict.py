@@ -53,11 +53,6 @@ if TYPE_CHECKING:
     from optirank.model import Predictor
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
-ADAPT_MAY_HELP = "learning from the query may help on another platform: adapt=True"
-NOT_LEARNED = (
-    "nothing is learned from the query: it takes 50 samples, an agreement of other "
-    "genes of 0.3, and no alarm"
-)
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
 NOT_CALIBRATED = (
     "the model is not calibrated: a confidence is not the share of correct labels"
@@ -185,8 +180,7 @@ def _most_probable(
     there is to say of that.
     """
     chosen = best_class(query.scores)
-    helps = query.trust.adapt_helps
-    if options.adapt is True or (options.adapt == "auto" and helps):
+    if options.adapt:
         probabilities = _learned_probabilities(query)
         learned = probabilities.argmax(axis=1)
         n_changed = int((learned != chosen).sum())
@@ -195,10 +189,6 @@ def _most_probable(
             f"learning from the query changed {n_changed} of {len(chosen)} labels"
         )
         return learned, probabilities
-    if options.adapt == "auto":
-        notes.append(NOT_LEARNED)
-    elif helps:
-        notes.append(ADAPT_MAY_HELP)
     return chosen, query.predictor.panel.probabilities(query.scores)
 
 
@@ -233,7 +223,7 @@ def _clusters_asked(
     source = source_of(adata)
     if not n_samples:
         raise DataError(f"{source} holds no samples: there is nothing to label")
-    if options.adapt is True and n_samples < MIN_ADAPT:
+    if options.adapt and n_samples < MIN_ADAPT:
         raise DataError(
             f"{source} has {n_samples} samples: learning from the query "
             f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"

@@ -7,17 +7,15 @@ genes outside the panel, as in the training data? *Likeness*: do samples look li
 class that they were given, as much as held-out samples of the training did? And how
 much of the *panel* is missing: labels that rest on less than half of it, and that
 nothing else checks, are not trusted. The rule was chosen on the sets of eight tissues
-and judged on seventy others (``benchmarks/study_agreement.py``); figures in words are
-of these.
+and judged on seventy others (``benchmarks/study_agreement.py``).
 """
 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -254,27 +252,9 @@ DOUBT_BELOW = 0.45  # agreement: below, likeness decides
 UNLIKE = 0.6  # share of the model's own likeness: less, and a doubt is an alarm
 UNLIKE_UNCHECKED = 0.5  # the same, where nothing else is known
 MOST = 0.5  # share of the panel: labels with more missing must be checked
-ADAPT_FROM = 0.3  # agreement: learning from a query gains less below, and loses more
-SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
 LOW_LABEL = 0.4  # agreement of a label below which it is named
 
 
-class Step(NamedTuple):
-    """What the queries of the study with an agreement below ``end`` were."""
-
-    end: float
-    right: float  # share of the queries of the right tissue
-    wrong: float  # share of those of another
-    accuracy: float  # mean balanced accuracy of the right ones
-
-
-STEPS = (  # results/agreement.csv; a test compares
-    Step(0.25, 0.02, 0.79, 0.72),
-    Step(0.45, 0.16, 0.17, 0.75),
-    Step(0.65, 0.25, 0.04, 0.80),
-    Step(0.85, 0.34, 0.0, 0.86),
-    Step(1.0, 0.22, 0.0, 0.92),
-)
 UNLIKELY = (
     "these samples do not look like the training data (wrong tissue, wrong species, "
     "scrambled genes, or scaled values): their labels may all be wrong"
@@ -313,8 +293,6 @@ class Trust:
     agreement : over all labels; None where they cannot be checked.
     by_label : the agreement of each label of at least three samples.
     alarmed : whether the labels may all be wrong.
-    adapt_helps : whether learning from the query is worth advising, as ``adapt="auto"``
-        does.
     """
 
     def __init__(
@@ -337,10 +315,6 @@ class Trust:
             for label, value in compared.by_label.items():
                 self.by_label[str(classes[label])] = value
         self.alarmed = is_alarm(self.agreement, likeness, missing)
-        mostly_right = self.agreement is not None and self.agreement >= ADAPT_FROM
-        self.adapt_helps = (
-            mostly_right and not self.alarmed and n_samples >= SUGGEST_ADAPT
-        )
 
     def alarms(self) -> list[str]:
         """What says that the labels may all be wrong."""
@@ -365,7 +339,7 @@ class Trust:
         """
         if self.agreement is None:
             return [f"the labels cannot be checked by other genes: {self.unchecked}"]
-        notes = [f"agreement of other genes {self.agreement:.2f}: {self.meaning}"]
+        notes = [f"agreement of other genes {self.agreement:.2f}"]
         lowest_first = sorted(self.by_label.items(), key=lambda entry: entry[1])
         low = [
             f"{label} {share:.2f}" for label, share in lowest_first if share < LOW_LABEL
@@ -394,20 +368,4 @@ class Trust:
         return (
             f"a check takes two labels with at least {FEWEST_SAMPLES} samples each; "
             f"the query has {counted(self.n_samples, 'sample', 'samples')}"
-        )
-
-    @property
-    def meaning(self) -> str:
-        """What an agreement says, by the queries of the study."""
-        assert self.agreement is not None
-        starts = [-1.0, *(step.end for step in STEPS)]
-        number = min(bisect(starts, self.agreement), len(STEPS)) - 1
-        step = STEPS[number]
-        between = f"{starts[number]:g} to {step.end:g}"
-        if not number:
-            between = f"below {step.end:g}"
-        return (
-            f"{between} in {step.right:.0%} of real queries of the right tissue and "
-            f"{step.wrong:.0%} of those of another; {step.accuracy:.0%} of the labels "
-            "of the right ones were right (mean over classes)"
         )

@@ -44,7 +44,7 @@ from optirank.panel.further import (
 )
 from optirank.verbs import query as trust
 from optirank.verbs.cards import card_tables, model_card
-from optirank.verbs.predict import ADAPT_MAY_HELP, NOT_CALIBRATED
+from optirank.verbs.predict import NOT_CALIBRATED
 from optirank.verbs.withholding import (
     LOW_CONFIDENCE,
     NO_INFORMATION,
@@ -187,7 +187,6 @@ WORDS = {
     "more_zeros": MORE_ZEROS,
     "certainty": CERTAINTY,
     "sure": SURE,
-    "adapt": ADAPT_MAY_HELP,
     "trust": {
         "unlikely": trust.UNLIKELY,
         "inverted": INVERTED,
@@ -202,10 +201,7 @@ WORDS = {
         "unlike": trust.UNLIKE,
         "unlike_unchecked": trust.UNLIKE_UNCHECKED,
         "most": trust.MOST,
-        "adapt_from": trust.ADAPT_FROM,
-        "suggest_adapt": trust.SUGGEST_ADAPT,
         "low_label": trust.LOW_LABEL,
-        "steps": trust.STEPS,
     },
 }
 
