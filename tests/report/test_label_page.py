@@ -23,7 +23,6 @@ from optirank import PanelClassifier
 from optirank.cli.common import in_flags
 from optirank.io.objects import profiles_of
 from optirank.model import Model
-from optirank.model.card import ClassCounts
 from optirank.report import page
 from optirank.verbs.labels import label_table
 from optirank.verbs.predict import PredictOptions, label_profiles
@@ -192,16 +191,9 @@ def test_the_yellow_box_has_alarms_and_says_when_most_labels_are_withheld(model,
 
 def test_the_page_advises_only_options_that_the_model_can_serve(model, query):
     adata = as_anndata(query)
-    advised = "unknown_rate=0.01</code>"
-    assert advised not in page(labelled(adata, model))  # nobody has seen it work
-    card = replace(model.card, unknown_counts=ClassCounts(40, 60, 2, 90))
-    shown = replace(model, card=card)
-    assert advised in page(labelled(adata, shown))
-    assert advised not in page(labelled(adata, shown, unknown_rate=0.1))
     bare = replace(model.panel, likeness=None, error_control=None)
     served = replace(model, panels=dict(model.panels) | {model.n_genes: bare})
     text = page(labelled(adata, served))
-    assert "unknown_rate=" not in text
     assert "target_error=" not in text
 
 
@@ -213,7 +205,7 @@ def test_the_page_says_how_labels_were_made_and_how_many_were_changed(model, que
     assert "learning from the query (adapt=True)" in tiles(text)[3][1]
     assert "(--adapt)" in tiles(page(labels, spell=in_flags))[3][1]
     made = text.partition('<dl id="provenance">')[2].partition("</dl>")[0]
-    for part in ("model_sha256", "query_checksum", "optirank_version"):
+    for part in ("model_sha256", "optirank_version"):
         assert str(labels.record[part]) in made
     assert "&#34;adapt&#34;: true" in made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import signal
 import subprocess
@@ -10,9 +11,11 @@ import sys
 
 import pytest
 
+from optirank._util import files
 from optirank._util.files import (
     check_outputs,
     claimed_outputs,
+    file_digest,
     replacing,
     write_bytes,
     write_text,
@@ -259,3 +262,17 @@ def test_an_input_that_is_a_link_to_itself_is_no_output(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     check_outputs({"the labels": tmp_path / "labels.csv"}, [loop], force=False)
+
+
+def test_a_file_is_known_by_its_content_and_a_large_one_by_size_and_date(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "a.txt").write_text("a", "utf-8")
+    digest = hashlib.sha256(b"a").hexdigest()
+    assert file_digest(tmp_path / "a.txt") == f"SHA-256 {digest}"
+    whole = file_digest(tmp_path)
+    (tmp_path / "b.txt").write_text("a", "utf-8")
+    assert file_digest(tmp_path) != whole
+    monkeypatch.setattr(files, "_HASHED", 0)
+    os.utime(tmp_path / "a.txt", (0, 0))
+    assert file_digest(tmp_path / "a.txt") == "1 bytes, 1970-01-01 00:00:00 UTC"

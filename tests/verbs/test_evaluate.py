@@ -16,7 +16,6 @@ from example_model import (
     LABEL,
     as_anndata,
     panel_names,
-    reference_set,
     training_result,
 )
 from optirank import tl
@@ -77,16 +76,6 @@ def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
     shown = re.sub(r"<style>.*?</style>|base64,[^\"]*", "", text, flags=re.DOTALL)
     assert not re.search(r"\bnan\b", shown)
     assert "area under the ROC curve</span>" not in text
-
-
-def test_training_samples_are_recognised_whatever_their_file_and_scale(model, query):
-    reference = reference_set()
-    logs = changed(reference, X=np.log1p(reference.X.toarray()), source="other.h5ad")
-    some = take_samples(reference, np.arange(0, reference.n_obs, 2))
-    for data in (reference, logs, some):
-        alarms = evaluate_profiles(data, model, LABEL).warnings
-        assert any("no test on independent data" in alarm for alarm in alarms)
-    assert not evaluate_profiles(query, model, LABEL).warnings
 
 
 def test_more_errors_than_asked_for_are_an_alarm(model, query):

@@ -69,7 +69,7 @@ def test_held_out_tables_count_held_out_samples_alone(result, cells):
 
 
 @pytest.mark.slow
-def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
+def test_the_same_file_every_time(result, cells, tmp_path):
     options = TrainingOptions(
         label="cell_type", name="cells", target_error=0.2, n_jobs=2
     )
@@ -83,13 +83,7 @@ def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
     assert (tmp_path / "one.optirank").read_bytes() == (
         tmp_path / "two.optirank"
     ).read_bytes()
-    checksum = result.model.card.checksum
-    assert len(checksum) == 32
-    assert dense.model.card.checksum == checksum
     assert np.array_equal(dense.model.panel.coef, result.model.panel.coef)
-    other = changed(cells, X=cells.X * 2)
-    small = TrainingOptions(label="cell_type", n_genes=5)
-    assert train(other, small).model.card.checksum != checksum
 
 
 def test_a_size_a_list_and_genes_in_and_out(cells):

@@ -126,7 +126,6 @@ def test_labels_do_not_depend_on_the_genes_that_check_them():
     plain = label_profiles(query, replace(model, further=None))
     checked = label_profiles(query, model)
     np.testing.assert_array_equal(plain.probabilities, checked.probabilities)
-    assert plain.record["query_checksum"] == checked.record["query_checksum"]
     assert plain.record["agreement"] is None
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -13,12 +14,14 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
 
 from optirank._util.work import uninterrupted
 
 PathLike = str | os.PathLike[str]
 
+_HASHED = 2 * 10**9  # bytes: more take too long to read for their name alone
 _ROOM = 1 << 16  # bytes on the disk, for a small model or table
 _LONGEST_NAME = 255  # bytes of a file name on all common file systems
 # Outputs that are claimed, and where the content of each lies until all are moved
@@ -240,3 +243,25 @@ def _to_disk(path: Path) -> None:
     if not path.is_dir():
         with path.open("r+b") as file:
             os.fsync(file.fileno())
+
+
+def file_digest(path: PathLike) -> str:
+    """What tells a file, or all files of a folder, from others: "SHA-256 ..."; of more
+    than 2 GB the size and the date of the last change.
+    """
+    path = Path(path)
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    files = [file for file in files if file.is_file()]
+    about = [file.stat() for file in files]
+    size = sum(one.st_size for one in about)
+    if size > _HASHED:
+        changed = datetime.fromtimestamp(max(one.st_mtime for one in about), UTC)
+        return f"{size} bytes, {changed:%Y-%m-%d %H:%M:%S} UTC"
+    whole = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        if not path.is_dir():
+            return f"SHA-256 {digest}"
+        whole.update(f"{file.relative_to(path).as_posix()} {digest}\n".encode())
+    return f"SHA-256 {whole.hexdigest()}"

@@ -145,10 +145,6 @@ def _advice(labels: Labels) -> list[tuple[str, str]]:
     withholds = "threshold" in labels.record or "target_error" in options
     if not withholds and can_show(labels.model, _ADVISED_ERROR):
         lines.append((f"target_error={_ADVISED_ERROR}", "withholds doubtful labels"))
-    if labels.model.card.unknown_rate_works and "unknown_rate" not in options:
-        lines.append(
-            ("unknown_rate=0.01", "withholds those of some samples of unknown types")
-        )
     return lines
 
 
@@ -186,7 +182,7 @@ def provenance(labels: Labels) -> list[tuple[str, str]]:
         ("optirank", record["optirank_version"]),
         ("options", options if record["options"] else "none"),
         ("query", record["query"]),
-        ("checksum of the query", record["query_checksum"]),
+        *record.get("inputs", {}).items(),
     ]
     if "threshold" in record:
         threshold = f"{record['threshold']:.3f}: {record['threshold_reason']}"

@@ -108,9 +108,7 @@ def evaluate_profiles(
     source = source_of(adata)
     obs = annotations_of(adata)
     truth = _mapped(text_column(obs, label, source), mapping, model, source)
-    labels = label_profiles(
-        adata, model, options, progress, cluster=cluster, look_for_training=True
-    )
+    labels = label_profiles(adata, model, options, progress, cluster=cluster)
     names = np.array(labels.model.labels, dtype=object)
     has_label = np.array([isinstance(name, str) for name in truth])
     known = np.isin(truth, names) & has_label

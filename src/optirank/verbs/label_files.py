@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.files import check_outputs, replacing, write_text
+from optirank._util.files import check_outputs, file_digest, replacing, write_text
 from optirank.io.cluster import cluster_at, parts_folder, run_of
 from optirank.io.data import DataError, need
 from optirank.io.reading import check_path, guess_format, open_file
@@ -96,6 +96,8 @@ def predict_file(
         if "samples" in given:
             given["samples"] = Path(given["samples"]).name
         labels.record["options"] |= given
+        inputs = [*paths, *map(Path, filter(None, [reading.get("samples")]))]
+        labels.record["inputs"] = {path.name: file_digest(path) for path in inputs}
         write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
     return labels
 
@@ -157,9 +159,7 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
             )
     shared = ("model", "model_sha256", "optirank_version", "options", "classes")
     record = {key: first.record[key] for key in (*shared, "withheld_label")}
-    checksums = [str(part.record["query_checksum"]) for part in parts]
     record["query"] = ", ".join(names)
-    record["query_checksum"] = ", ".join(checksums)
     record["files"] = {
         name: part.record for part, name in zip(parts, names, strict=True)
     }

@@ -81,15 +81,13 @@ def label_profiles(
     genes_in: str | None = None,
     cluster: Cluster | None = None,
     explained: int | None = None,
-    *,
-    look_for_training: bool = False,
 ) -> Labels:
     """Label the samples of an AnnData as readers leave it, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies
     the other way. ``cluster`` runs passes over the samples, see `optirank.io.passes`.
     ``explained`` is the position of a sample whose label is explained; that of a single
-    sample always is. ``look_for_training`` warns of samples of the training.
+    sample always is.
     """
     groups = _clusters_asked(adata, options)
     adata = in_names_of(
@@ -101,7 +99,6 @@ def label_profiles(
     query = Query(
         adata,
         _bind(adata, model, options, genes_in),
-        look_for_training=look_for_training,
         progress=progress,
         cluster=cluster,
     )
@@ -143,13 +140,6 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         )
     record |= rule
     record["notes"] = np.array([*query.alarms, *notes], dtype=object)
-    warnings = list(query.alarms)
-    if query.n_of_training:
-        warnings.append(
-            f"{query.n_of_training} of {len(model.card.fingerprints)} training samples "
-            "that were looked for are among these samples: this is no test on "
-            "independent data"
-        )
     # One text for all samples: np.full makes one per sample
     alarm = np.array(["; ".join(query.alarms)], dtype=object)
     return Labels(
@@ -163,7 +153,7 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
         confidence=confidence,
         probabilities=probabilities,
         notes=notes,
-        warnings=warnings,
+        warnings=list(query.alarms),
         missing=predictor.match.missing,
         record=record,
         leaf_confidence=leaf_confidence,
@@ -303,7 +293,6 @@ def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
         "optirank_version": optirank.__version__,
         "options": options.given(),
         "query": Path(source_of(query.adata)).name,
-        "query_checksum": query.checksum,
         "classes": np.array([str(label) for label in model.classes], dtype=object),
         "withheld_label": withheld_word(model.labels),
         "n_genes": len(predictor.match.genes),

@@ -31,7 +31,6 @@ from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
 from optirank.tuning.selection import N_FOLDS, make_folds
 from optirank.verbs.gene_lists import included_genes, usable_genes
-from optirank.verbs.query import checksums, whole_checksum
 from optirank.verbs.sources import labelled_samples
 
 if TYPE_CHECKING:
@@ -100,7 +99,6 @@ class Prepared:
     sums, kept, X : what the first pass gives: sums of the places of the genes, by class
         and fold; the positions of at most 500 samples per class, in an order that
         follows from the samples themselves; and these samples.
-    checksum : of the names and values of all samples.
     standardised : whether the values were standardised per gene.
     notes : what was left out or decided.
     """
@@ -207,7 +205,6 @@ class Prepared:
         """
         refusing = functools.partial(_are_empty, source=source_of(self.data))
         empty = PerSample(len(self.rows), refusing)
-        values = PerSample(len(self.rows), checksums)
         moments = GeneMoments()
         has_sources = self.sources is not None
         looking = DrawnSamples(
@@ -218,10 +215,9 @@ class Prepared:
             n_folds=N_FOLDS,
             n_threads=self.n_threads,
         )
-        self.run_pass([empty, values, moments, looking])
+        self.run_pass([empty, moments, looking])
         self.sums, self.kept, self.X, self.fold_of, n_repeated = looking.result()
         self.n_folds = len(np.unique(self.fold_of[self.fold_of >= 0]))
-        self.checksum = whole_checksum(values.result(), self.genes, self.samples)
         self.standardised = moments.result()
         if n_repeated:
             what = "equal samples are in one fold"

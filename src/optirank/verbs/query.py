@@ -12,13 +12,11 @@ and judged on seventy others (``benchmarks/study_agreement.py``).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from optirank._util.matrices import GeneMoments, PerSample, as_dense
 from optirank._util.names import counted, some
@@ -32,7 +30,7 @@ from optirank.panel.further import (
     agreement_of,
     every_so_many,
 )
-from optirank.ranks.scoring import best_class, panel_ranks
+from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -60,12 +58,9 @@ class Query:
     genes_apart : of each sample, the genes of the panel outside its largest tie.
     likeness : of every so many-th sample.
     labels_looked_at : the labels, as positions, of the samples whose likeness is known.
-    n_of_training : samples of the training that are among these; looked for with
-        ``look_for_training``, and 0 where genes of the panel are missing.
     standardised : whether the values were standardised per gene.
     trust : what checks the labels as a whole.
     alarms : what says that the labels may be wrong as a whole.
-    checksum : of the names and values that were read.
     """
 
     def __init__(
@@ -73,7 +68,6 @@ class Query:
         adata: AnnData,
         predictor: Predictor,
         *,
-        look_for_training: bool = False,
         progress: Progress | None = None,
         cluster: Cluster | None = None,
     ) -> None:
@@ -87,10 +81,6 @@ class Query:
         known = predictor.panel.likeness
         if known is not None:
             looks["likeness"] = PerSample(n_samples, _likeness_of(predictor), few)
-        known_samples = set(model.card.fingerprints)
-        has_own_panel = predictor.size == model.n_genes
-        if look_for_training and has_own_panel and predictor.match.present.all():
-            looks["fingerprints"] = PerSample(n_samples, fingerprints)
         columns, means = _further(adata, predictor)
         read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
         dense = np.searchsorted(read, predictor.columns)
@@ -119,8 +109,6 @@ class Query:
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
         self.labels_looked_at: NDArray = best_class(self.scores[::few])
-        of_training = known_samples.intersection(found.get("fingerprints", ()))
-        self.n_of_training = len(of_training)
         self.values: ValueShares = found["values"]
         self.standardised: bool = found["moments"]
         none = np.zeros(n_classes), np.zeros((n_classes, 0))
@@ -133,9 +121,6 @@ class Query:
             missing=1.0 - float(predictor.match.present.mean()),
         )
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]
-        self.checksum = whole_checksum(
-            found["checksums"], predictor.match.genes, np.array(adata.obs_names)
-        )
 
 
 def _looks(predictor: Predictor, n_samples: int) -> dict[str, Accumulator]:
@@ -145,7 +130,6 @@ def _looks(predictor: Predictor, n_samples: int) -> dict[str, Accumulator]:
     return {
         "scores": PerSample(n_samples, predictor.narrowed().scores),
         "genes_apart": PerSample(n_samples, genes_apart),
-        "checksums": PerSample(n_samples, checksums),
         "values": ValueCounter(),
         "moments": GeneMoments(),
     }
@@ -184,67 +168,6 @@ def genes_apart(X: Any) -> NDArray[np.intp]:
     largest = np.zeros(n_samples, np.intp)
     np.maximum.at(largest, starts // max(1, n_genes), sizes)
     return n_genes - largest
-
-
-def checksums(block: Any) -> NDArray[np.uint64]:
-    """A checksum of the values of each sample of a block, sparse or not.
-
-    That of a sample is ``sum over j of a_j x_j`` modulo 2^64, with x_j the bits of a
-    value in single precision and a_j random odd numbers, always the same ones.
-    """
-    random = np.random.default_rng(0).integers(0, 1 << 63, block.shape[1], np.uint64)
-    factors = 2 * random + np.uint64(1)
-    is_sparse = sparse.issparse(block)
-    values = np.asarray(block.data if is_sparse else block, "<f4")
-    bits = values.view("<u4").astype(np.uint64)
-    if is_sparse:
-        bits = sparse.csr_matrix((bits, block.indices, block.indptr), block.shape)
-    return bits @ factors
-
-
-def whole_checksum(
-    of_samples: NDArray,
-    genes: Sequence[object] | NDArray,
-    samples: Sequence[object] | NDArray,
-) -> str:
-    """One checksum of the names of genes and samples and of all values.
-
-    The order of the samples does not matter. ``of_samples`` are their `checksums`.
-    """
-    values = of_samples.astype("<u8")
-    names = np.array([str(name) for name in samples], dtype=object)
-    order = np.lexsort([values, np.unique(names, return_inverse=True)[1]])
-    digest = hashlib.blake2b(digest_size=16)
-    for texts in (genes, names[order]):
-        text = "".join(f"{name}\0" for name in texts)
-        digest.update(text.encode("utf-8", "surrogatepass"))
-    digest.update(values[order].data)
-    return digest.hexdigest()
-
-
-# Fewer different values, or genes that are not tied with most others (such as zeros),
-# may be another sample's too
-_MIN_VALUES = 4
-_MIN_GENES = 10
-
-
-def fingerprints(X: Any) -> NDArray[np.str_]:
-    """A hash per sample (row) of the ranks of its values; "" where they say
-    too little.
-
-    It is the same for counts, CPM and logarithms of the same sample. A model's card
-    keeps those of some samples of the training, with the genes of its panel.
-    """
-    ranks = panel_ranks(X)
-    doubled = np.rint(2.0 * ranks * ranks.shape[1]).astype("<u4")
-    hashes = np.zeros(len(doubled), dtype="U16")
-    for number, row in enumerate(doubled):
-        sizes = np.unique(row, return_counts=True)[1]
-        n_apart = len(row) - sizes.max()
-        if len(sizes) >= _MIN_VALUES and n_apart >= min(_MIN_GENES, len(row) - 1):
-            digest = hashlib.blake2b(row.tobytes(), digest_size=8)
-            hashes[number] = digest.hexdigest()
-    return hashes
 
 
 ALARM_BELOW = 0.25  # agreement: few right queries have less, most wrong ones do

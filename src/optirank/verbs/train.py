@@ -35,7 +35,6 @@ from optirank.verbs.cards import size_table
 from optirank.verbs.options import METHODS, Result, TrainingOptions
 from optirank.verbs.performance import Performance, performance
 from optirank.verbs.preparation import Prepared, prepare
-from optirank.verbs.query import fingerprints
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 
 _FEW = 10  # samples of a class below which its held-out figures say little
-_N_FINGERPRINTS = 100  # samples of a training: some of them are in any half of it
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -340,9 +338,6 @@ def _card(
     values = ValueCounter()
     panel_values = fitted.X[:, fitted.panels[fitted.n_genes].columns]
     values.add(panel_values)
-    n_kept = panel_values.shape[0]
-    some_samples = np.linspace(0, n_kept - 1, min(_N_FINGERPRINTS, n_kept))
-    hashes = fingerprints(panel_values[some_samples.astype(np.intp)])
     versions = {"optirank": __version__, "python": platform.python_version()}
     return Card(
         name=options.name,
@@ -357,8 +352,6 @@ def _card(
         values=values.result(),
         standard_error=errors.get(fitted.n_genes),
         curve=tuple(curve),
-        checksum=prepared.checksum,
-        fingerprints=tuple(sorted({*hashes.tolist()} - {""})),
         versions=versions | {name: version(name) for name in _VERSIONS},
         **judged,
     )
