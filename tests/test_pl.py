@@ -341,20 +341,6 @@ def test_without_matplotlib_one_line_says_what_to_install():
     assert "pip install 'optirank[report]'" in done.stdout
 
 
-def test_votes_of_pairs_are_drawn_for_and_against_a_class(adata, model):
-    explanation = tl.explain(adata[3], model)
-    ax = pl.votes(explanation)
-    pairs = explanation.pairs[str(explanation.label)]
-    assert len(ax.patches) == min(12, len(pairs))
-    first = ax.get_yticklabels()[0].get_text()
-    assert first == f"{pairs['higher'][0]} > {pairs['lower'][0]}"
-    assert explanation.sample in ax.get_title()
-    other = next(name for name in map(str, model.classes) if name != explanation.label)
-    assert other in pl.votes(explanation, other).get_xlabel()
-    with pytest.raises(ValueError, match="no class 'nothing'"):
-        pl.votes(explanation, "nothing")
-
-
 def test_results_are_drawn_as_they_are(adata, model):
     labels = tl.annotate(adata.copy(), model, verbose=False)
     drawn = [len(ax.patches) for ax in (pl.labels(labels), pl.labels(adata))]

@@ -108,7 +108,7 @@ class Container:
         self.tables = tables
 
 
-def test_a_table_of_a_container_is_labelled_evaluated_and_explained(model, adata):
+def test_a_table_of_a_container_is_labelled_and_evaluated(model, adata):
     container = Container(cells=adata, spots=adata[:5].copy())
     with pytest.raises(ValueError, match="cells"):
         optirank.tl.annotate(container, model)
@@ -116,26 +116,6 @@ def test_a_table_of_a_container_is_labelled_evaluated_and_explained(model, adata
     assert adata.obs["optirank"].tolist() == labels.labels.tolist()
     judged = optirank.tl.evaluate(container, model, "cell_type", table="cells")
     assert judged.performance.n_samples == N_QUERY
-    name = adata.obs_names[2]
-    explained = optirank.tl.explain(container, model, name, table="spots")
-    assert explained.label == adata.obs["optirank"].iloc[2]
-
-
-def test_a_sample_is_explained_by_its_name_or_alone(model, adata):
-    name = adata.obs_names[3]
-    one = optirank.tl.explain(adata[3], model)
-    named = optirank.tl.explain(adata, model, name)
-    assert one.sample == named.sample == name
-    pd.testing.assert_frame_equal(one.table, named.table)
-    pd.testing.assert_frame_equal(one.table, model.explain(adata[3]))
-    assert type(one.label) is str
-    label = f"{one.label}, confidence {one.confidence:.3f}"
-    assert repr(one).startswith(f"Explanation of {one.sample}: {label}; ")
-    with pytest.raises(DataError, match="no sample 'nothing'"):
-        optirank.tl.explain(adata, model, "nothing")
-    with pytest.raises(DataError, match="several samples: name one"):
-        optirank.tl.explain(adata, model)
-    assert "optirank" not in adata.obs
 
 
 def test_the_four_results_have_notes_warnings_tables_and_a_page(adata, tmp_path):

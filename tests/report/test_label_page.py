@@ -217,13 +217,13 @@ def test_a_page_of_one_sample_is_a_report_for_one_patient(model, query):
     assert f"<h1>Sample {sample.obs_names[0]}</h1>" in text
     assert tiles(text)[0] == (str(labels.labels[0]), "label")
     shown = rows(text.replace(' class="chosen"', ""), "probabilities")
-    assert [row[0] for row in shown] == [
-        str(name) for name in labels.explanation.scores["class"]
-    ]
-    pairs = labels.explanation.pairs[str(labels.labels[0])]
-    assert len(rows(text, "pairs")) == len(pairs)
-    first = pairs.iloc[0]
-    assert f"<b>{first['higher']}</b> is above <b>{first['lower']}</b>" in text
+    order = np.argsort(-labels.probabilities[0], kind="stable")
+    assert [row[0] for row in shown] == labels.classes[order].tolist()
+    table = labels.explanation
+    assert set(table["class"]) == {labels.labels[0]}
+    score = model.decision_function(sample.to_df())[0].max()
+    np.testing.assert_allclose(table["contribution"].sum(), score)
+    assert rows(text, "contributions")[0][0] == table["gene"][0]
     assert "How these labels were made" in text
 
 

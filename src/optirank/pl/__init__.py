@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from optirank.pl.axes import save_figure
 from optirank.pl.genes import panel, panel_sizes, panel_weights, selection_path
-from optirank.pl.labels import agreement, labels, tree, votes
+from optirank.pl.labels import agreement, labels, tree
 from optirank.pl.truth import confusion, reliability, roc
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "save_figure",
     "selection_path",
     "tree",
-    "votes",
 ]
 
 

@@ -32,14 +32,12 @@ from optirank.pl.axes import (
     withheld_word,
 )
 from optirank.verbs.labels import Labels, label_table, tree_table
-from optirank.verbs.predict import Explanation
 
 if TYPE_CHECKING:
     from optirank.panel.further import Agreement
 
 # Of steps of confidence, the highest first, and of labels that are withheld
 _STEP_COLOURS = (BLUE, LIGHT_BLUE, "#F2A66B", ORANGE, GREY)
-_N_VOTES = 12  # that are drawn
 _INDENT = 0.12  # of the width of the tree, per level
 _N_COUNTS = 3  # columns of a table of labels before the steps of confidence
 
@@ -99,48 +97,6 @@ def _table(adata: Any, key: str) -> pd.DataFrame:
         raise ValueError(f"no sample has a {key} and a {key}_confidence")
     withheld = withheld_word(adata, key)
     return label_table(given[known].astype(str), confidence[known], withheld)
-
-
-def votes(
-    explanation: Explanation,
-    label: str | None = None,
-    *,
-    ax: Axes | None = None,
-) -> Axes:
-    """Why a sample got its label: the pairs of genes whose votes count most.
-
-    Bars to the right speak for the class, those to the left against it. Of the paper's
-    classifiers, whose genes do not vote in pairs, the genes themselves are drawn.
-
-    Parameters
-    ----------
-    explanation : what :func:`optirank.tl.explain` returns
-    label : str, optional
-        The class that is explained; the most probable one otherwise.
-    ax : matplotlib Axes, optional
-        As in :func:`confusion`.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    name, genes = explanation.of_class(label)
-    pairs = explanation.pairs.get(name)
-    if pairs is None:
-        shown = genes.head(_N_VOTES)
-        names, amounts = list(shown["gene"]), shown["contribution"].to_numpy()
-    else:
-        shown = pairs.head(_N_VOTES)
-        names = list(shown["higher"] + " > " + shown["lower"])
-        amounts = shown["vote"].to_numpy()
-    ax = axes_for(ax, 5.6, 1.2 + 0.28 * max(len(names), 1))
-    colours = np.where(amounts > 0, BLUE, ORANGE)
-    ax.barh(range(len(names)), amounts, color=colours, height=0.72)
-    ax.axvline(0, color=GREY, linewidth=0.8)
-    name_rows(ax, [short(text, 32) for text in names])
-    ax.set_xlabel(f"against or for {short(name, 32)}")
-    ax.set_title(f"{short(explanation.sample, 32)}: {short(explanation.label, 32)}")
-    return ax
 
 
 def tree(

@@ -200,37 +200,35 @@ def model_name(model: Model) -> str:
 
 def sample_view(labels: Labels) -> dict[str, Any]:
     """What the template of one sample takes."""
-    explanation = labels.explanation
-    assert explanation is not None
+    genes = labels.explanation
+    assert genes is not None
     reason = str(labels.reasons[0])
-    likely = str(explanation.label)
-    name, genes = explanation.of_class()
-    scores = explanation.scores
-    tiles = [("no label", "withheld") if reason else (likely, "label")]
-    of_likely = percent(explanation.confidence)
-    tiles.append((of_likely, "probability of the most probable class"))
-    if len(scores) > 1:
-        second = scores.iloc[1]
-        text = f"probability of the next class, {second['class']}"
-        tiles.append((percent(second["probability"]), text))
+    likely = str(labels.classes[labels.chosen[0]])
+    order = np.argsort(-labels.probabilities[0], kind="stable")
+    probabilities = [
+        {"class": labels.classes[code], "probability": labels.probabilities[0, code]}
+        for code in order
+    ]
+    tiles = [("no label", "withheld") if reason else (labels.labels[0], "label")]
+    for row, text in zip(
+        probabilities, ("the most probable class", "the next class"), strict=False
+    ):
+        share = percent(row["probability"])
+        tiles.append((share, f"probability of {text}, {row['class']}"))
     withheld = f"the label is withheld: {reason}. The most probable class is {likely}"
     values = genes["value"].map(_number).mask(genes["missing"], "missing")
     ranks = genes["rank"].map(lambda rank: "" if rank != rank else f"{rank:+.2f}")
     shown = genes.assign(value=values, rank=ranks).head(_SHOWN)
-    pairs = explanation.pairs.get(name)
-    if pairs is not None:
-        columns = ["value_higher", "value_lower"]
-        pairs = pairs.assign(**{key: pairs[key].map(_number) for key in columns})
     return _of_labels(labels) | {
         "title": f"Sample {labels.names[0]}",
         "lead": f"Labelled by the {model_name(labels.model)}, from "
         f"{Path(labels.source).name}.",
         "warnings": [*labels.warnings, *([withheld] if reason else [])],
         "tiles": [*tiles, _genes_tile(labels)],
-        "probabilities": scores.head(_SHOWN).to_dict("records"),
-        "n_more_classes": max(0, len(scores) - _SHOWN),
-        "explained": name,
-        "pairs": [] if pairs is None else _with_widths(pairs, "vote"),
+        "probabilities": probabilities[:_SHOWN],
+        "n_more_classes": max(0, len(probabilities) - _SHOWN),
+        "explained": likely,
+        "votes": labels.model.votes,
         "score": float(genes["contribution"].sum()),
         "contributions": _with_widths(shown, "contribution"),
         "n_more_genes": max(0, len(genes) - _SHOWN),

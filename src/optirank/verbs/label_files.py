@@ -25,7 +25,7 @@ from optirank.io.reading import check_path, guess_format, open_file
 from optirank.model.file import as_model, model_digest
 from optirank.verbs.labels import Labels
 from optirank.verbs.options import DEFAULTS, PredictOptions
-from optirank.verbs.predict import label_profiles, sample_position
+from optirank.verbs.predict import label_profiles
 from optirank.verbs.sources import names_of_files
 
 if TYPE_CHECKING:
@@ -127,20 +127,6 @@ def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> No
                 f"{out} would be a copy of the query with labels, but {path} is not "
                 "an .h5ad: write the labels as .csv"
             )
-
-
-def explain_sample(
-    path: str | os.PathLike[str],
-    model: Any,
-    sample: str,
-    options: PredictOptions = DEFAULTS,
-    **reading: Any,
-) -> Labels:
-    """The labels of all samples of a file, with the explanation of one of them."""
-    fitted = as_model(model)
-    with open_file(path, known_genes=fitted.path_genes, **reading) as opened:
-        row = sample_position(opened, sample)
-        return label_profiles(opened, fitted, options, explained=row)
 
 
 def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:

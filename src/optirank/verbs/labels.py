@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.model import Model
-    from optirank.verbs.predict import Explanation
     from optirank.verbs.query import Trust
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
@@ -86,7 +85,8 @@ class Labels(Result):
     record : what ``adata.uns`` and the file beside the labels keep.
     leaf_confidence : the probability of ``chosen``, of a model with a tree.
     groups : the cluster of each sample, "" where it has none; None if there are none.
-    explanation : why a query of one sample got its label; None for more samples.
+    explanation : of a single sample, what its genes contribute to the score of its
+        class, see `optirank.Model.explain`; None for more samples.
     files : the file of each sample, where several were labelled.
     trust : what checks the labels as a whole; None for several files.
     """
@@ -106,7 +106,7 @@ class Labels(Result):
     record: dict[str, Any]
     leaf_confidence: NDArray | None = None
     groups: NDArray | None = None
-    explanation: Explanation | None = None
+    explanation: pd.DataFrame | None = None
     files: NDArray | None = None
     trust: Trust | None = None
 

@@ -13,7 +13,7 @@ import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -35,10 +35,9 @@ from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import blocks, run_pass
 from optirank.model import MissingGenesError, Model, Predictor
-from optirank.model.explanation import deciding_pairs, explain
 from optirank.model.file import model_digest
 from optirank.model.likeness import value_notes
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import best_class
 from optirank.verbs.labels import Labels, probability_columns, withheld_word
 from optirank.verbs.options import DEFAULTS, PredictOptions
 from optirank.verbs.query import Query
@@ -59,20 +58,6 @@ NOT_CALIBRATED = (
 )
 
 
-def sample_position(adata: AnnData, sample: str | None) -> int:
-    """The position of a sample by its name; None for the only one there is."""
-    names = adata.obs_names.to_numpy().astype(str)
-    if sample is None and len(names) == 1:
-        return 0
-    where = np.flatnonzero(names == sample)
-    if sample is None or not len(where):
-        asked = "several samples" if sample is None else f"no sample {sample!r}"
-        raise DataError(
-            f"{source_of(adata)} has {asked}: name one, there are {some(names, 5)}"
-        )
-    return int(where[0])
-
-
 def label_profiles(
     adata: AnnData,
     model: Model,
@@ -80,14 +65,12 @@ def label_profiles(
     progress: Progress | None = None,
     genes_in: str | None = None,
     cluster: Cluster | None = None,
-    explained: int | None = None,
 ) -> Labels:
     """Label the samples of an AnnData as readers leave it, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies
     the other way. ``cluster`` runs passes over the samples, see `optirank.io.passes`.
-    ``explained`` is the position of a sample whose label is explained; that of a single
-    sample always is.
+    The label of a single sample is explained.
     """
     groups = _clusters_asked(adata, options)
     adata = in_names_of(
@@ -103,11 +86,9 @@ def label_profiles(
         cluster=cluster,
     )
     labels = _decide(query, options, groups)
-    if len(labels.chosen) == 1:
-        explained = 0
-    if explained is None:
+    if len(labels.chosen) > 1:
         return labels
-    return replace(labels, explanation=_explained(query, labels, explained))
+    return replace(labels, explanation=_explained(query, labels))
 
 
 def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> Labels:
@@ -308,80 +289,18 @@ def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
     return record
 
 
-class Explanation(NamedTuple):
-    """Why a sample got its label.
+def _explained(query: Query, labels: Labels) -> pd.DataFrame:
+    """What the genes of a single sample contribute to the score of its class, the
+    largest contributions first.
 
-    Attributes
-    ----------
-    sample, label, confidence : the sample, its label, and how probable that is.
-    withheld_because : why the label is withheld; "" where it is given.
-    scores : class, score and probability, the most probable first.
-    table : what each gene contributes to each class, see `optirank.Model.explain`.
-    pairs : of each class, the pairs of genes whose votes count most; empty for the
-        paper's classifiers.
-    """
-
-    sample: str
-    label: Any
-    withheld_because: str
-    confidence: float
-    scores: pd.DataFrame
-    table: pd.DataFrame
-    pairs: dict[str, pd.DataFrame]
-
-    def __repr__(self) -> str:
-        withheld = f", withheld ({self.withheld_because})" * bool(self.withheld_because)
-        return (
-            f"Explanation of {self.sample}: {self.label}, confidence "
-            f"{self.confidence:.3f}{withheld}; scores, table and pairs say why"
-        )
-
-    def of_class(self, label: str | None = None) -> tuple[str, pd.DataFrame]:
-        """The class explained, and the contributions to its score.
-
-        ``label`` None is the label given. A model of two classes has one score:
-        contributions are turned so that a positive one speaks for the class explained.
-        """
-        asked = str(self.label if label is None else label)
-        classes = [str(name) for name in self.scores["class"]]
-        if asked not in classes:
-            raise ValueError(
-                f"the model has no class {asked!r}: its classes are {some(classes, 20)}"
-            )
-        names = self.table["class"].astype(str)
-        if asked in set(names):
-            return asked, self.table.loc[names == asked]
-        turned = self.table.copy()  # two classes: the score of the other one, turned
-        for column in ("weight", "contribution"):
-            turned[column] = -turned[column]
-        return asked, turned.assign(**{"class": asked})
-
-
-def _explained(query: Query, labels: Labels, row: int) -> Explanation:
-    """Why a sample, by its position, got its label: its most probable class, also where
-    learning from the query changed the probabilities.
+    A model of two classes has one score: contributions are turned so that a positive
+    one speaks for the class.
     """
     model = labels.model
     used = [str(gene) for gene in gene_names(query.adata)[query.predictor.columns]]
-    sample = next(blocks(query.adata, used, 1, np.array([row])))
-    probabilities = labels.probabilities[row]
-    ranking = pd.DataFrame(
-        {
-            "class": model.classes,
-            "score": by_class(query.predictor.narrowed().scores(sample))[0],
-            "probability": probabilities,
-        }
-    ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
-    pairs = {}
-    for label in model.classes if model.votes else ():
-        pairs[str(label)] = deciding_pairs(model, sample, label, used)
-    chosen = int(probabilities.argmax())
-    return Explanation(
-        sample=str(query.adata.obs_names[row]),
-        label=model.classes.tolist()[chosen],
-        withheld_because=str(labels.reasons[row]),
-        confidence=float(probabilities[chosen]),
-        scores=ranking,
-        table=explain(model, sample, used),
-        pairs=pairs,
-    )
+    table = model.explain(next(blocks(query.adata, used)), used)
+    label = model.classes[labels.chosen[0]]
+    if label in model.score_classes:
+        return table[table["class"] == label].reset_index(drop=True)
+    turned = {name: -table[name] for name in ("weight", "contribution")}
+    return table.assign(**{"class": label}, **turned)
