@@ -111,7 +111,7 @@ def train(
         Genes that must, and that may not be in the panel: names or patterns such as
         ``"RPL*"``. ``include`` may be a file of genes, one per line: the panel as it
         is, unless ``n_genes`` asks for another number.
-    method : {"panel", "optirank", "rank-lr"}, default="panel"
+    method : {"panel", "optirank"}, default="panel"
         One panel for all classes; the paper's classifier; logistic regression on all
         ranks.
     layer, gene_column : str, optional

@@ -15,7 +15,6 @@ from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, StratifiedKF
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.datasets import make_unstable_ranks
-from optirank.tuning.selection import MARGIN
 
 # grids of three values, as small as tests want them, have the best one at an edge
 pytestmark = pytest.mark.filterwarnings("ignore:the best setting has:UserWarning")
@@ -332,62 +331,12 @@ def _shifted_problem(n=120, d=30):
     return X, y
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_selection_for_transfer_looks_at_simulated_platforms(form):
+def test_a_number_is_a_weight_of_every_sample():
     X, y = _shifted_problem()
-    X = form(np.maximum(X, 0))
-    options = {"selection": "transfer", "cv": 3}
-    search = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), **options).fit(
-        X, y
-    )
-    results = search.cv_results_
-    scores = results["mean_transfer_score"]
-    assert (
-        scores <= results["mean_test_score"] + 0.02
-    ).all()  # platforms make it harder
-    assert search.best_index_ == scores.argmax()
-    again = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), **options).fit(X, y)
-    np.testing.assert_array_equal(again.cv_results_["mean_transfer_score"], scores)
-
-
-def test_the_default_setting_is_left_only_for_one_that_is_better_by_the_margin():
-    X, y = _shifted_problem(30)
-    search = OptirankClassifierCV(
-        (0.2, 0.3, 1.0), (1e-3, 1e-2), (1e-3,), selection="transfer"
-    )
-    search.set_params(cv=3).fit(X, y)
-    scores = search.cv_results_["mean_transfer_score"]
-    expected = 0 if scores.max() <= scores[0] + MARGIN else scores.argmax()
-    assert search.best_index_ == expected
-
-
-@pytest.mark.parametrize("selection", ["one_se", "transfer"])
-def test_a_number_is_a_weight_of_every_sample(selection):
-    X, y = _shifted_problem()
-    grid = OptirankClassifierCV((0.1, 0.5), (1e-2,), (1e-3,), selection=selection, cv=3)
+    grid = OptirankClassifierCV((0.1, 0.5), (1e-2,), (1e-3,), cv=3)
     plain, weighted = clone(grid).fit(X, y), clone(grid).fit(X, y, sample_weight=2.0)
     assert plain.best_params_ == weighted.best_params_
     np.testing.assert_allclose(weighted.coef_, plain.coef_, atol=1e-6)
-
-
-def test_the_final_model_of_a_transfer_search_is_fitted_on_the_samples_themselves():
-    X, y = _shifted_problem()
-    search = OptirankClassifierCV(
-        (0.2,), (1e-3,), (1e-3,), selection="transfer", cv=3
-    ).fit(X, y)
-    plain = OptirankClassifier(0.2, 1e-3, 1e-3).fit(X, y)
-    assert np.allclose(search.coef_, plain.coef_)
-
-
-def test_with_groups_the_real_shifts_decide():
-    X, y = _shifted_problem()
-    groups = np.arange(len(y)) // 40
-    search = OptirankClassifierCV(
-        (0.1, 0.5), (1e-3, 3e-2), (1e-3,), selection="transfer", cv=3
-    )
-    search.fit(X, y, groups=groups)
-    results = search.cv_results_
-    assert np.allclose(results["mean_transfer_score"], results["mean_test_score"])
 
 
 def test_a_best_setting_at_the_edge_of_the_grid_is_said(monkeypatch):

@@ -31,7 +31,6 @@ from optirank.solver.constants import STARTS
 from optirank.solver.convex import solve_at
 from optirank.solver.exchange import exchange_batches, exchange_pairs
 from optirank.solver.solve import (
-    ALGORITHMS,
     Run,
     State,
     solve_alternating,
@@ -489,12 +488,10 @@ def best_of_all(problem):
     return min(solve_at(problem, gamma).objective for gamma in gammas)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("solve", [solve_alternating, solve_bpcd])
 @pytest.mark.parametrize("integral", [True, False])
-def test_the_reference_is_within_the_candidates_and_weights_are_not(
-    algorithm, integral
-):
-    solution = ALGORITHMS[algorithm](restricted(1, l1=0.0), integral=integral)
+def test_the_reference_is_within_the_candidates_and_weights_are_not(solve, integral):
+    solution = solve(restricted(1, l1=0.0), integral=integral)
     assert solution.gamma.sum() == pytest.approx(2)
     assert not solution.gamma[~CANDIDATES].any()
     assert solution.w[~CANDIDATES].any()
@@ -510,11 +507,11 @@ def test_the_best_set_within_the_candidates_is_found_alone_and_in_grids(seed):
         assert one.objective <= best_of_all(replace(problem, l1=l1, l2=l2)) + 1e-4
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_as_many_candidates_as_reference_genes_are_the_set(algorithm):
+@pytest.mark.parametrize("solve", [solve_alternating, solve_bpcd])
+def test_as_many_candidates_as_reference_genes_are_the_set(solve):
     candidates = np.isin(np.arange(9), (3, 7))
     problem = restricted(0, candidates)
-    solution = ALGORITHMS[algorithm](problem)
+    solution = solve(problem)
     np.testing.assert_array_equal(solution.gamma, candidates)
     best = solve_at(problem, candidates.astype(float)).objective
     assert solution.objective == pytest.approx(best, abs=1e-7)

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
 from optirank._util.metrics import balanced_accuracy, standard_error
-from optirank.tuning.selection import (
-    MARGIN,
-    default_setting,
-    edges_of_grid,
-    select,
-    select_for_transfer,
-    transfer_scores,
-)
+from optirank.tuning.selection import edges_of_grid, select
 
 # Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its
 # folds: standard deviation .04, standard error .04 / sqrt(3) = .0231, so settings of at
@@ -94,54 +87,6 @@ def test_settings_without_a_score_are_never_chosen():
     assert select(scores, N_GENES) == 1
     with pytest.raises(ValueError, match="no setting has a finite mean score"):
         select(np.full((2, 2), np.nan), np.ones((2, 2)))
-
-
-def test_the_default_is_left_only_for_what_is_better_by_more_than_the_margin():
-    genes = np.full((3, 3), 50.0)
-    scores = np.array([0.90, 0.91, 0.90 + MARGIN])
-    assert select_for_transfer(scores, genes, default=0) == 0
-    assert select_for_transfer(scores, genes, default=None) == 2
-    scores = np.array([0.90, 0.911, 0.901 + MARGIN])
-    assert select_for_transfer(scores, genes, default=0) == 2
-    assert select_for_transfer(scores, genes, default=1) == 1
-
-
-def test_the_default_setting_is_found_in_a_grid_that_has_it():
-    grid = [
-        {"n_reference": s, "l1": l1, "l2": 1e-3}
-        for s in (0.1, 0.2)
-        for l1 in (0.0, 1e-3)
-    ]
-    assert default_setting(grid) == 3
-    assert default_setting(grid[:3]) is None
-    assert default_setting([{"l1": 0.0, "l2": 1e-3}, {"l1": 1e-3, "l2": 1e-3}]) == 1
-
-
-def test_simulated_platforms_count_twice_as_much_as_held_out_samples_as_they_are():
-    plain, shifted = np.array([[0.9, 0.9], [1.0, 1.0]]), np.zeros((2, 2, 4))
-    shifted[0], shifted[1] = 0.8, 0.7
-    assert transfer_scores(plain, shifted) == pytest.approx([2.5 / 3, 2.4 / 3])
-    assert transfer_scores(plain, shifted[:, :, :0]) == pytest.approx([0.9, 1.0])
-
-
-def test_real_shifts_count_before_simulated_ones():
-    plain, shifted = np.array([[0.8, 0.8], [0.9, 0.9]]), np.zeros((2, 2, 1))
-    shifted[0] = 1.0
-    genes = np.ones((2, 2))
-    simulated = transfer_scores(plain, shifted)
-    assert select_for_transfer(simulated, genes, default=0) == 0
-    real = transfer_scores(plain, shifted, real=True)
-    assert select_for_transfer(real, genes, default=0) == 1
-
-
-def test_folds_without_a_score_do_not_count_for_transfer():
-    plain = np.repeat([[0.8], [0.9]], 3, axis=1)
-    plain[:, 1] = np.nan
-    shifted = np.repeat(plain[:, :, None], 2, axis=2)
-    assert transfer_scores(plain, shifted) == pytest.approx([0.8, 0.9])
-    none = transfer_scores(plain * np.nan, shifted)
-    with pytest.raises(ValueError, match="no setting has a finite mean score"):
-        select_for_transfer(none, np.ones((2, 3)), default=0)
 
 
 BINARY = np.array([0, 1])

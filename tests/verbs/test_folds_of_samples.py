@@ -27,7 +27,7 @@ def noise(n_samples):
     return anndata.AnnData(rng.normal(size=(n_samples, 200)), obs=obs)
 
 
-@pytest.mark.parametrize("options", [{}, {"batch": "part"}, {"method": "rank-lr"}])
+@pytest.mark.parametrize("options", [{}, {"batch": "part"}, {"method": "optirank"}])
 def test_the_same_samples_in_any_order_give_the_same_file(options, tmp_path):
     adata = as_anndata(reference_set())
     order = np.random.default_rng(0).permutation(adata.n_obs)

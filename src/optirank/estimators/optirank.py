@@ -116,6 +116,7 @@ class OptirankClassifier(RankLinearClassifier):
 
     _parameter_constraints = {
         **RankLinearClassifier._parameter_constraints,
+        "algorithm": [StrOptions({"alternating", "bpcd"})],
         "side": [StrOptions({"best", *STARTS})],
         "solver_options": [dict, None],
     }
@@ -175,12 +176,7 @@ class OptirankClassifier(RankLinearClassifier):
         )
 
     def _validate_params(self) -> None:
-        from optirank.solver.solve import ALGORITHMS  # loads numba
-
         super()._validate_params()
-        algorithm = {"algorithm": [StrOptions(set(ALGORITHMS))]}
-        given = {"algorithm": self.algorithm}
-        validate_parameter_constraints(algorithm, given, type(self).__name__)
         options = self.solver_options or {}
         for name in options:
             if name not in SOLVER_OPTIONS:
@@ -189,12 +185,10 @@ class OptirankClassifier(RankLinearClassifier):
                     f"{', '.join(SOLVER_OPTIONS)}"
                 )
         validate_parameter_constraints(SOLVER_OPTIONS, options, "solver_options")
-        if self.algorithm == "alternating":
-            return
-        if self.side != "best":
+        if self.algorithm == "bpcd" and self.side != "best":
             raise ValueError(
-                f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm "
-                "has one start, use side='best' or algorithm='alternating'"
+                f"side={self.side!r} with algorithm='bpcd': this algorithm has one "
+                "start, use side='best' or algorithm='alternating'"
             )
 
     def _solver_options(self) -> dict[str, Any]:
@@ -203,10 +197,11 @@ class OptirankClassifier(RankLinearClassifier):
 
     def _solve(self, problem: Problem, positive: object, callback) -> Solution:
         """Solve the problem of one class."""
-        from optirank.solver.solve import ALGORITHMS
+        from optirank.solver.bpcd import solve_bpcd
+        from optirank.solver.solve import solve_alternating
 
-        options = self._solver_options()
-        return ALGORITHMS[self.algorithm](problem, callback=callback, **options)
+        solve = solve_bpcd if self.algorithm == "bpcd" else solve_alternating
+        return solve(problem, callback=callback, **self._solver_options())
 
 
 class RankLogisticRegression(RankLinearClassifier):

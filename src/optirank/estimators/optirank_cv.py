@@ -11,7 +11,6 @@ import pandas as pd
 from joblib import parallel_config
 from joblib.parallel import get_active_backend
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
 from sklearn.utils._param_validation import StrOptions
@@ -21,7 +20,6 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.work import progress_bar
 from optirank.estimators._base import RankClassifier, RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
-from optirank.panel.drills import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.search import (
     HELD_OUT,
@@ -32,17 +30,11 @@ from optirank.tuning.search import (
 )
 from optirank.tuning.selection import (
     RULES,
-    TRANSFER,
-    default_setting,
     edges_of_grid,
     make_folds,
     scored_folds,
     select,
-    select_for_transfer,
-    transfer_scores,
 )
-
-_PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
 
 
 class OptirankClassifierCV(RankLinearClassifier):
@@ -65,13 +57,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         or with ``groups`` folds that leave whole groups out.
     scoring : str or callable, default="balanced_accuracy"
         Any scikit-learn scorer.
-    selection : {"one_se", "best", "transfer"}, default="one_se"
-        The fewest genes within one standard error of the best score, the best score, or
-        the setting that should work best on other platforms: validation samples are
-        scored as they are and on simulated platforms (``mean_transfer_score`` of
-        ``cv_results_``), and the setting ``n_reference=0.2, l1=1e-3, l2=1e-3``, where
-        the grid has it, is left only for one that is better by more than 0.02. With
-        ``groups`` the shifts between them are real, and plain scores decide.
+    selection : {"one_se", "best"}, default="one_se"
+        The fewest genes within one standard error of the best score, or the best score.
     reference_candidates, ties, tol, max_iter, class_weight
         As in :class:`OptirankClassifier`.
     n_jobs : int or None, default=None
@@ -108,7 +95,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         "n_references": ["array-like"],
         "l1s": ["array-like"],
         "l2s": ["array-like"],
-        "selection": [StrOptions({*RULES, TRANSFER})],
+        "selection": [StrOptions(set(RULES))],
     }
 
     def __init__(
@@ -166,13 +153,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         default = self.scoring == "balanced_accuracy"
         scorer = _balanced_accuracy if default else check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
-        platforms = _PLATFORMS if self.selection == TRANSFER else ()
-        if platforms:  # copies of the samples follow below them
-            parts: list[Any] = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
-            if sparse.issparse(X):
-                X = sparse.vstack(parts, format="csr")
-            else:
-                X = np.concatenate(parts)
         orders: Any = self._orders(X)
         units = units_of_folds(
             orders,
@@ -181,7 +161,6 @@ class OptirankClassifierCV(RankLinearClassifier):
             n_classes=len(self.classes_),
             weights=weights,
             balanced=self.class_weight == "balanced",
-            platforms=platforms,
         )
         grid = {
             name: tuple(getattr(self, name)) for name in ("n_references", "l1s", "l2s")
@@ -190,8 +169,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         family = OptirankFamily(**grid, **options, candidates=candidates)
         with progress_bar("grid", shown=self.verbose > 0) as bar:
             results = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
-        self._choose(results, y, scorer, platforms, real=groups is not None)
-        self._refit(orders.take(np.arange(len(y))), codes, weights, candidates)
+        self._choose(results, y, scorer)
+        self._refit(orders, codes, weights, candidates)
         return self
 
     def _validate_params(self) -> None:
@@ -206,22 +185,10 @@ class OptirankClassifierCV(RankLinearClassifier):
         for l2 in self.l2s:
             OptirankClassifier(l2=l2)._validate_params()
 
-    def _choose(
-        self,
-        results: list[UnitResult],
-        y: NDArray,
-        scorer: Any,
-        platforms: tuple[str, ...],
-        *,
-        real: bool,
-    ) -> None:
+    def _choose(self, results: list[UnitResult], y: NDArray, scorer: Any) -> None:
         """Fill ``cv_results_`` and the like."""
         truths = [y[test] for _, test in self.folds_]
-        tables = [
-            score_table(results, truths, self.classes_, view, scorer)
-            for view in (HELD_OUT, *platforms)
-        ]
-        table = tables[0]
+        table = score_table(results, truths, self.classes_, HELD_OUT, scorer)
         n_genes = np.array(
             [
                 [result.genes(setting).sum() for result in results]
@@ -239,13 +206,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             )
         self.cv_results_ = _results(results, table, n_genes)
         params = self.cv_results_["params"]
-        if platforms:
-            shifted = np.stack(tables[1:], axis=2)
-            scores = transfer_scores(table, shifted, real=real)
-            self.cv_results_["mean_transfer_score"] = scores
-            index = select_for_transfer(scores, n_genes, default_setting(params))
-        else:
-            index = select(table[:, scored], n_genes, self.selection)
+        index = select(table[:, scored], n_genes, self.selection)
         self.best_index_ = index
         self.best_params_ = params[index]
         for edge in edges_of_grid(params, table[:, scored].mean(axis=1)):

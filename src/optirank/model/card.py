@@ -64,7 +64,7 @@ class Card:
     Attributes
     ----------
     name, description, tissue, species : of the model, where its maker said so.
-    method : "panel", "optirank", "rank-lr", or the class of the estimator.
+    method : "panel", "optirank", or the class of the estimator.
     source, label, batch : the data, the column of the labels, and that of the sources.
     terms : terms of use of the training data.
     n_samples, class_counts, n_genes_of_file, n_folds : of the training.

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
     from optirank.panel.elimination import Panel
 
-VIEW_STRENGTHS = (0.5, 0.5, 1.0, 1.0)
-"""Strengths of the platforms on which ``selection="transfer"`` scores held-out samples:
-up to the full spread of the genes, which factors between real platforms reach."""
 FAILING = (0.1, 0.3, 0.5)  # shares of the genes
 NEEDED = (1, 3)  # genes that a class needs most
 STRENGTHS = (1.0, 2.0)

@@ -23,7 +23,6 @@ from optirank.solver.blocks import (
     ProblemMatrices,
     accelerated_steps,
 )
-from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.convex import solution_at, solve_at, solve_grid_at, walk
 from optirank.solver.exchange import exchange_batches, exchange_pairs
 from optirank.solver.problem import PenaltyPair, Problem, Solution
@@ -299,15 +298,6 @@ class Run:
         """The solution, with what led to it."""
         solution.path = [*self._path, {"stage": "end", "objective": solution.objective}]
         return solution
-
-
-ALGORITHMS: dict[str, Callable[..., Solution]] = {
-    "alternating": solve_alternating,
-    "bpcd": solve_bpcd,
-}
-"""The algorithms as ``OptirankClassifier(algorithm=...)`` finds them. Each is called
-with a problem and the options of ``solve_alternating``; those that mean nothing to it
-end in its ``**_``."""
 
 
 def solve_grid(

@@ -319,23 +319,14 @@ def units_of_folds(
     n_classes: int,
     weights: NDArray | None = None,
     balanced: bool = True,
-    platforms: Sequence[str] = (),
 ) -> list[Unit]:
-    """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``).
-
-    It scores them too on ``platforms``, whose copies of all samples follow below in
-    ``samples``.
-    """
-    views = [HELD_OUT, *platforms]
+    """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``)."""
     return [
         Unit(
             train=samples.take(train),
             codes=codes[train],
             n_classes=n_classes,
-            views={
-                name: samples.take(test + k * len(codes))
-                for k, name in enumerate(views)
-            },
+            views={HELD_OUT: samples.take(test)},
             weights=None if weights is None else weights[train],
             balanced=balanced,
         )

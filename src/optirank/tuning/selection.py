@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optirank._util.metrics import standard_error
-from optirank.solver.constants import DEFAULTS
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 
@@ -110,9 +109,6 @@ def _stratified(y: NDArray, n_folds: int) -> list[Fold]:
 
 
 RULES = ("one_se", "best")
-TRANSFER = "transfer"  # the rule of `select_for_transfer`, with simulated platforms
-# A setting must beat the default by more: about the noise of held-out accuracies
-MARGIN = 0.02
 _LIMITS = (("l1", 0), ("l2", 0), ("n_reference", 1))  # nothing is beyond these
 DIGITS = 12  # to which scores are equal: the order of the folds must not decide
 
@@ -141,49 +137,6 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     allowed = np.flatnonzero(mean >= np.round(mean[best] - error[best], DIGITS))
     order = np.lexsort((error[allowed], -mean[allowed], genes[allowed]))
     return int(allowed[order[0]])
-
-
-def select_for_transfer(scores: NDArray, n_genes: NDArray, default: int | None) -> int:
-    """The setting that should work best on another platform, by its `transfer_scores`
-    and, of equal ones, by its numbers of genes (settings x folds).
-
-    Held-out scores of one platform differ by less than their noise between settings
-    that do very differently on another: so the ``default``, which did best over real
-    pairs of platforms, is left only for one that is better by more than ``MARGIN``.
-    """
-    score = _comparable(scores)
-    best = int(np.lexsort((n_genes.mean(axis=1), -score))[0])
-    if default is not None and score[best] <= score[default] + MARGIN:
-        return default
-    return best
-
-
-def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> NDArray:
-    """What `select_for_transfer` judges by: the plain score counts once, the platforms
-    twice.
-
-    ``plain`` are scores of held-out samples (settings x folds), ``shifted`` those on
-    simulated platforms (settings x folds x platforms). Where folds leave whole sources
-    out (``real`` shifts), or without platforms, it is the plain score. Folds that have
-    no score do not count; NaN where none has.
-    """
-    there = scored_folds(plain)
-    if not there.any():
-        return np.full(len(plain), np.nan)
-    score = plain[:, there].mean(axis=1)
-    if real or not shifted.shape[2]:
-        return score
-    return (score + 2 * shifted[:, there].mean(axis=(1, 2))) / 3
-
-
-def default_setting(params: Sequence[dict]) -> int | None:
-    """The setting to beat: the default of the estimators, as far as a setting has its
-    parameters.
-
-    None where the grid does not have it.
-    """
-    known = [k for k, values in enumerate(params) if values.items() <= DEFAULTS.items()]
-    return known[0] if known else None
 
 
 def edges_of_grid(params: Sequence[dict], scores: NDArray) -> list[str]:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 METHODS = {
     "panel": "optirank.verbs.methods:train_panel",
-    "optirank": "optirank.verbs.methods:train_settings",
-    "rank-lr": "optirank.verbs.methods:train_settings",
+    "optirank": "optirank.verbs.methods:train_optirank",
 }
 """The methods of ``train``: a module and a function of it, of the prepared samples, the
 options and a callback for the progress, which returns a `train.Fitted`."""
