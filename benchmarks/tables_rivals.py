@@ -57,8 +57,8 @@ def named(method: str, rows: pd.DataFrame) -> str:
 
 @table
 def rivals() -> pd.DataFrame:
-    """The panel of 100 genes against every other method, at 100 genes and with all."""
-    return rivals_of(across_platforms(read("curve")))
+    """The panel of 100 genes against the best variant of each other method."""
+    return best_of_each(rivals_of(across_platforms(read("curve"))))
 
 
 def rivals_of(rows: pd.DataFrame, tissue: str = "problems") -> pd.DataFrame:
@@ -112,15 +112,14 @@ def _beside(
 
 @table
 def readme_rivals() -> pd.DataFrame:
-    """The comparisons in short: the panel, and the best variant of each rival."""
+    """The comparisons in short, without the counts of problems."""
     columns = [
         "method",
         "genes (median)",
         "mean over problems",
         "panel of 100 minus it",
     ]
-    rows = best_of_each(rivals())
-    return rows[columns].rename(columns={"mean over problems": "mean"})
+    return rivals()[columns].rename(columns={"mean over problems": "mean"})
 
 
 def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
@@ -134,11 +133,12 @@ def best_of_each(rows: pd.DataFrame) -> pd.DataFrame:
 
 @table
 def ablation() -> pd.DataFrame:
-    """Each part of the panel model changed alone: difference to the model as it is."""
+    """Each part of the panel of 100 genes changed alone, beside the model as it is."""
     rows = across_platforms(read("ablation"))
+    rows = rows[rows["genes"] == 100]
     tissues = tissues_of(rows)
     records = []
-    for (size, missing), part in rows.groupby(["genes", "missing"]):
+    for missing, part in rows.groupby("missing"):
         wide = part.pivot_table(
             index="pair", columns="variant", values="balanced_accuracy"
         )[part["variant"].unique()]
@@ -147,15 +147,12 @@ def ablation() -> pd.DataFrame:
             comparison = compare(wide[variant], wide[whole], tissues)
             same = variant == whole
             mean = over_tissues(wide[variant], tissues).mean()
-            better = counts(comparison.tissues)
             records.append(
                 {
                     "variant": variant,
-                    "genes": str(size),
                     "missing": f"{percent(missing, 0)} %",
                     "mean over problems": percent(mean),
                     "minus the first": SAME if same else difference(comparison),
-                    "problems better / same / worse": SAME if same else better,
                 }
             )
     return pd.DataFrame(records)
@@ -205,7 +202,7 @@ def kinds() -> pd.DataFrame:
         column = f"{name} ({n_pairs} pairs, {n_problems} problems)"
         columns[column] = mean_over_tissues(part, ["method", "k"]).map(percent)
     wide = pd.DataFrame(columns)
-    order = best_of_each(rivals()).index
+    order = rivals().index
     text = wide.loc[order].fillna("–")
     text.index = [f"{name}, {k}" for name, k in order]
     return as_text(text, "method, genes asked for")

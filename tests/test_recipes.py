@@ -1,144 +1,19 @@
-"""The recipes of CONTRIBUTING.md work as written."""
+"""The recipes of CONTRIBUTING.md for the laboratory work as written."""
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import os
 import shutil
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
-import anndata
-import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import optirank_lab
 from benchmark_cases import FIRST, SECOND, write_sets
-from optirank import pl, tl
-from optirank import save as optirank_save
-from optirank.cli import app as product
-from optirank.cli.train import train as train_command
-from optirank.datasets import DataError, read_expression
-from optirank.datasets.example import write_example
-from optirank.io.data import make_profiles
-from optirank.io.formats import Format
-from optirank.io.reading import FORMATS
-from optirank.verbs.labels import Labels
-from optirank.verbs.train import TrainingOptions, train
-from optirank_lab.cli import app as lab
-
-
-def test_a_column_of_predict_is_one_entry_for_every_format(monkeypatch, tmp_path):
-    columns_there = Labels.further
-
-    def further(labels, rows=slice(None)):
-        margin = np.arange(len(labels.names)) / 4
-        return columns_there(labels, rows) | {"margin": margin[rows]}
-
-    monkeypatch.setattr(Labels, "further", further)
-    write_example(tmp_path, 60, 20)
-    model, query = tmp_path / "m.optirank", tmp_path / "query.h5ad"
-    optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)
-    for name in ("labels.csv", "labels.parquet", "labels.h5ad"):
-        optirank("predict", query, "--model", model, "--out", tmp_path / name)
-    want = np.arange(20) / 4
-    assert pd.read_csv(tmp_path / "labels.csv")["margin"].tolist() == want.tolist()
-    assert (
-        pd.read_parquet(tmp_path / "labels.parquet")["margin"].tolist() == want.tolist()
-    )
-    obs = anndata.read_h5ad(tmp_path / "labels.h5ad").obs
-    assert obs["optirank_margin"].tolist() == want.tolist()
-
-
-def train_file(path, **options):
-    options = TrainingOptions(label="cell_type", **options)
-    return train(read_expression(path, label="cell_type"), options)
-
-
-@contextlib.contextmanager
-def open_arrays(path, options):
-    """A toy format: an archive of arrays, or a folder of them."""
-    file = path / "all.npz" if path.is_dir() else path
-    with np.load(file, allow_pickle=False) as arrays:
-        obs = pd.DataFrame({"cell_type": arrays["labels"]}, arrays["samples"])
-        var = pd.DataFrame(index=arrays["genes"])
-        yield make_profiles(arrays["X"], obs, var, str(path))
-
-
-def test_a_file_format_is_one_entry(monkeypatch, tmp_path):
-    toy = Format(
-        "toy",
-        (".npz",),
-        open_arrays,
-        is_folder=lambda folder: (folder / "all.npz").exists(),
-    )
-    monkeypatch.setitem(FORMATS, "toy", toy)
-    write_example(tmp_path, 60, 20)
-    query = read_expression(tmp_path / "query.h5ad")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for path in (tmp_path / "query.npz", folder / "all.npz"):
-        np.savez(
-            path,
-            X=query.X.toarray(),
-            labels=query.obs["cell_type"].to_numpy(str),
-            samples=query.obs_names.to_numpy(str),
-            genes=query.var_names.to_numpy(str),
-        )
-    model = tmp_path / "m.optirank"
-    optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)
-    for path in (tmp_path / "query.npz", folder):
-        assert read_expression(path, label="cell_type").n_obs == 20
-        optirank("predict", path, "--model", model, "--out", f"{path}.csv")
-    for_h5ad = tmp_path / "labels.csv"
-    optirank("predict", tmp_path / "query.h5ad", "--model", model, "--out", for_h5ad)
-    for path in (tmp_path / "query.npz.csv", tmp_path / "folder.csv"):
-        assert path.read_bytes() == for_h5ad.read_bytes()
-    with pytest.raises(DataError, match=r"layer.* is for h5ad, zarr, loom, not toy"):
-        read_expression(folder, layer="counts")
-    (tmp_path / "damaged.npz").write_bytes(b"PK")
-    with pytest.raises(DataError, match=r"damaged\.npz cannot be read"):
-        read_expression(tmp_path / "damaged.npz")
-
-
-def test_every_format_is_named_where_a_user_looks():
-    help_text = optirank("predict", "--help")
-    for name in FORMATS:
-        assert name in help_text
-        assert f'"{name}"' in read_expression.__doc__
-
-
-def test_an_option_of_train_is_a_field_a_flag_and_a_parameter():
-    flags = inspect.signature(train_command).parameters
-    parameters = inspect.signature(tl.train).parameters
-    names = {field.name for field in fields(TrainingOptions)}
-    for name in names - {"query_genes"} | {"query"}:  # whose genes the product takes
-        assert name in flags, name
-        assert name in parameters, name
-    help_text = " ".join(optirank("train", "--help").split())
-    assert "--gene-list FILE" in help_text
-    assert "Use these genes, one per line" in help_text
-
-
-def test_a_plot_is_a_function_that_pl_names():
-    for name in pl.__all__:
-        assert name in dir(pl)
-        assert callable(getattr(pl, name))
-
-
-def optirank(*arguments: object) -> str:
-    app = lab if arguments[0] in ("benchmark", "simulate") else product
-    done = CliRunner().invoke(app, [*map(str, arguments)])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-# A table of the laboratory: a task, a data set
+from optirank.datasets import read_expression
 
 
 @pytest.fixture

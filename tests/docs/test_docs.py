@@ -218,18 +218,3 @@ def test_text_between_blocks_ends_a_marker_and_an_output() -> None:
     blocks = find_blocks(text, "page.md")
     assert expected_output(blocks, 0) is None
     assert not blocks[2].needs_data
-
-
-def test_messages_of_the_faq_are_messages_of_the_program() -> None:
-    faq = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
-    rows = re.findall(
-        r"^\| `(.+?)` \|", faq[faq.index("| message |") :], flags=re.MULTILINE
-    )
-    sources = (
-        path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")
-    )
-    source = re.sub(r'"\s*\n\s*f?"', "", "\n".join(sources))
-    assert len(rows) > 5
-    for row in rows:
-        for words in re.split(r"\.\.\.|'x'", row):
-            assert words.strip() in source, row

@@ -24,7 +24,7 @@ def test_the_lines_of_the_page_label_a_soma_store(tmp_path, monkeypatch):
     blocks = read_blocks(ROOT / "docs" / "atlases.md")
     code = next(block.code for block in blocks if "import tiledbsoma" in block.code)
     namespace: dict = {}
-    code = code.replace("20_000", "17").replace('"atlas.soma"', repr(store))
+    code = code.replace('"atlas.soma"', repr(store))
     exec(code, namespace)
     labelled = namespace["adata"].obs
     assert labelled["optirank"].tolist() == adata.obs["optirank"].tolist()

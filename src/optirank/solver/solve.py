@@ -1,7 +1,7 @@
 """The entries of the solver, and the fast algorithm: alternate on the relaxed problem,
 push to a set, exchange genes, refit.
 
-See docs/solver.md for what each stage is for and what it was measured to give.
+See docs/method.md for what each stage is for.
 
 Settings of a grid are walked from strong to weak l2 at the smallest l1, and from there,
 at each l2, to stronger l1: the reference set changes little from one to the next, so

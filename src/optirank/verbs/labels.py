@@ -3,7 +3,7 @@ those that are withheld.
 
 Clusters come from the user: optirank computes none. On real pairs, majority labels of
 clusters that were computed for the purpose were worse than the labels of single cells
-as often as better, at every fineness (docs/notes.md), so a sample keeps its own label.
+as often as better, at every fineness, so a sample keeps its own label.
 """
 
 from __future__ import annotations
