@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 from timing import ANCHORS, QUICK, columns, heading, line
 
 from optirank import OptirankClassifier
-from optirank.ranks.orders import order_for_fitting
-from optirank.tuning.search import (
+from optirank.estimators.search import (
     HELD_OUT,
     OptirankFamily,
     Unit,
     UnitResult,
     units_of_folds,
 )
-from optirank.tuning.selection import make_folds
+from optirank.estimators.selection import make_folds
+from optirank.ranks.orders import order_for_fitting
 from optirank_lab.device.backend import DeviceError, backend_of, orders_for
 from optirank_lab.device.search import search
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from timing import ANCHORS, QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
-from optirank.tuning.selection import make_folds
+from optirank.estimators.selection import make_folds
 from optirank_lab.benchmark.classifiers import get
 
 N_FOLDS = 2 if QUICK else 5

@@ -1,4 +1,4 @@
-"""Balanced accuracy, standard errors and intervals."""
+"""Balanced accuracy, standard errors and intervals, correlations."""
 
 from __future__ import annotations
 
@@ -62,3 +62,14 @@ def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
             _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
         )
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def row_correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """The correlation of each row of a with the same row of b; 0 where one is
+    constant.
+    """
+    a = a - a.mean(axis=1, keepdims=True)
+    b = b - b.mean(axis=1, keepdims=True)
+    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    product = (a * b).sum(axis=1)
+    return np.divide(product, size, out=np.zeros(len(a)), where=size > 0)

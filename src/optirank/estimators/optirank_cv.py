@@ -20,21 +20,21 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.work import progress_bar
 from optirank.estimators._base import RankClassifier, RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
-from optirank.solver.problem import resolve_n_reference
-from optirank.tuning.search import (
+from optirank.estimators.search import (
     HELD_OUT,
     OptirankFamily,
     UnitResult,
     search,
     units_of_folds,
 )
-from optirank.tuning.selection import (
+from optirank.estimators.selection import (
     RULES,
     edges_of_grid,
     make_folds,
     scored_folds,
     select,
 )
+from optirank.solver.problem import resolve_n_reference
 
 
 class OptirankClassifierCV(RankLinearClassifier):

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,6 +29,7 @@ from optirank.estimators.input import (
     data_for_scoring,
     weights_of_classes,
 )
+from optirank.estimators.selection import N_FOLDS
 from optirank.panel.elimination import (
     L2,
     Panel,
@@ -37,9 +37,7 @@ from optirank.panel.elimination import (
 )
 from optirank.panel.samples import DrawnSamples, fold_matrix, keys_of_matrix
 from optirank.panel.votes import vote_scores
-from optirank.ranks.scoring import class_positions
 from optirank.ranks.transformer import reference_positions
-from optirank.tuning.selection import N_FOLDS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -185,7 +183,7 @@ class PanelClassifier(RankClassifier):
             include=include,
             l2=float(self.l2),
             n_threads=n_threads,
-            progress=_print_stages(n_folds) if self.verbose else None,
+            progress=_print_stage if self.verbose else None,
         )
         self.held_out_ = held_out if n_folds else None
         self.path_ = {size: panel for size, panel in path.items() if size <= n_genes}
@@ -227,22 +225,6 @@ class PanelClassifier(RankClassifier):
         }
         return model._take(self.path_[n_genes])
 
-    def subset(self, classes: Iterable) -> PanelClassifier:
-        """A model of some of the classes, at least two, with the same panel."""
-        check_is_fitted(self)
-        kept = class_positions(classes, self.classes_)
-        model = copy.copy(self)
-        model.classes_ = self.classes_[kept]
-        if len(self.classes_) > 2:
-            model.path_ = {}
-            for size, panel in self.path_.items():
-                coef = panel.coef[kept]
-                # Two classes have one row, the difference of theirs
-                coef = coef[1:] - coef[:1] if len(kept) == 2 else coef
-                model.path_[size] = Panel(panel.genes, coef)
-        model.held_out_ = None
-        return model._take(model.path_[max(model.path_)])
-
     @property
     def reference_weights_(self) -> NDArray:
         """The reference set of every class: the panel."""
@@ -275,14 +257,6 @@ class PanelClassifier(RankClassifier):
         return required
 
 
-def _print_stages(n_folds: int) -> Callable[[int, int], None]:
-    """Prints a line when a stage of the fit is done."""
-    folds = [f"held-out fold {k} of {n_folds}" for k in range(1, n_folds + 1)]
-    names = ["candidate genes", *folds, "elimination", "last weights"]
-    start = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        seconds = time.monotonic() - start
-        print(f"[PanelClassifier] {done}/{total} {names[done - 1]} ({seconds:.1f} s)")
-
-    return tell
+def _print_stage(done: int, total: int) -> None:
+    """Say that a stage is done: candidates, each fold, elimination, weights."""
+    print(f"[PanelClassifier] stage {done} of {total} is done")

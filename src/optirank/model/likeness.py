@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optirank._util.metrics import row_correlations
 from optirank.io.genes import match_genes
 from optirank.model.confidence import class_codes
-from optirank.ranks.scoring import row_correlations
 
 N_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
 # Forgiven: .3 finds a tenth fewer shuffled cells, .1 loses twice as many

@@ -37,8 +37,9 @@ import numpy as np
 from scipy.special import softmax
 
 from optirank._util.matrices import PerSample, as_dense
+from optirank._util.metrics import row_correlations
 from optirank.panel.samples import DrawnSamples, Pass
-from optirank.ranks.scoring import panel_ranks, row_correlations
+from optirank.ranks.scoring import panel_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -133,7 +133,7 @@ class SampleOrders(ABC):
         their columns.
         """
         tie, offset = check_ties(ties)
-        gamma = _vector(gamma, self.n_genes)
+        gamma = np.ascontiguousarray(gamma, dtype=np.float64)
         return self._values(gamma, -offset, 1.0, tie, dtype, reuse, genes)
 
     def coranks(
@@ -148,14 +148,14 @@ class SampleOrders(ABC):
         ``ranks``.
         """
         tie, _ = check_ties(ties)
-        w = _vector(w, self.n_genes)
+        w = np.ascontiguousarray(w, dtype=np.float64)
         return self._values(w, float(w.sum()), -1.0, 1.0 - tie, dtype, reuse, genes)
 
     def scores(self, w: ArrayLike, gamma: ArrayLike, ties: str = "average") -> NDArray:
         """``w . (C_i gamma - offset)`` for each sample, in float64, a few samples
         at a time.
         """
-        w = _vector(w, self.n_genes)
+        w = np.asarray(w)
         genes = np.flatnonzero(w) if self.writes_columns else np.arange(self.n_genes)
         out = np.zeros(self.n_samples)
         if genes.size:
@@ -338,8 +338,7 @@ def places_above_lowest(X: Any, steps: int, n_threads: int = 1) -> NDArray[np.fl
     The places of all values (that are stored), one sample after the other.
     """
     n, d = X.shape
-    is_sparse = sparse.issparse(X)
-    indptr = X.indptr if is_sparse else np.arange(0, X.size + 1, d)
+    indptr = X.indptr if sparse.issparse(X) else np.arange(0, X.size + 1, d)
     places = np.empty(indptr[-1], np.float32)
 
     def place_block(block: slice) -> None:
@@ -480,13 +479,3 @@ def _find_entries(
     entries = np.flatnonzero(places >= 0)
     samples = np.searchsorted(matrix.indptr, entries, side="right") - 1
     return samples, places[entries], entries
-
-
-def _vector(a: ArrayLike, n_genes: int) -> NDArray:
-    a = np.asarray(a)
-    if a.dtype.kind not in "biuf" or a.shape != (n_genes,):
-        raise ValueError(
-            f"expected one number per gene, shape ({n_genes},), got dtype {a.dtype} "
-            f"and shape {a.shape}"
-        )
-    return np.ascontiguousarray(a, dtype=np.float64)

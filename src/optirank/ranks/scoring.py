@@ -26,9 +26,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    import scipy.sparse as sp
-
-    Matrix = ArrayLike | sp.sparray | sp.spmatrix
     from optirank.ranks.orders import SampleOrders
 
 TIES: dict[str, tuple[float, float]] = {
@@ -121,13 +118,10 @@ def _sum_below(
     known = known[order]
     order = values.argsort()
     keys = values[order]
-    sums_below = np.zeros(values.size)
-    if t < 1.0:
-        sums_below += (1.0 - t) * sums[known.searchsorted(keys, "left")]
-    if t > 0.0:
-        sums_below += t * sums[known.searchsorted(keys, "right")]
+    below = sums[known.searchsorted(keys, "left")]
+    up_to = sums[known.searchsorted(keys, "right")]
     out = np.empty(values.size)
-    out[order] = sums_below
+    out[order] = (1.0 - t) * below + t * up_to
     return out
 
 
@@ -253,8 +247,10 @@ def panel_ranks(
 
 def worth_compiling(n_samples: int, n_rows: int) -> bool:
     """Whether so much is to be scored that loading numba pays, and it is there."""
-    enough = n_samples * n_rows >= _COMPILE_FROM
-    return enough and importlib.util.find_spec("numba") is not None
+    return (
+        n_samples * n_rows >= _COMPILE_FROM
+        and importlib.util.find_spec("numba") is not None
+    )
 
 
 def by_class(scores: NDArray) -> NDArray:
@@ -318,14 +314,3 @@ def needed_values(X: Any, rows: slice, columns: NDArray) -> Any:
         block = block[:, columns]
     check_finite(block.data if hasattr(block, "tocsr") else block)
     return block
-
-
-def row_correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
-    """The correlation of each row of a with the same row of b; 0 where one is
-    constant.
-    """
-    a = a - a.mean(axis=1, keepdims=True)
-    b = b - b.mean(axis=1, keepdims=True)
-    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    product = (a * b).sum(axis=1)
-    return np.divide(product, size, out=np.zeros(len(a)), where=size > 0)

@@ -14,11 +14,7 @@ from optirank._util.names import some
 from optirank.ranks.scoring import check_ties, weighted_ranks
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import scipy.sparse as sp
     from sklearn.utils import Tags
-
-    Matrix = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
 
 
 class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -113,19 +109,14 @@ def reference_positions(
         return np.arange(n_genes)
     given = np.asarray(reference)
     if given.ndim == 1 and given.size and all(isinstance(gene, str) for gene in given):
-        given = np.array(_positions_of(given.tolist(), names, what))
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "biu"):
-        raise ValueError(
-            f"{what} has {given.ndim} dimensions and dtype {given.dtype}: give a "
-            "one-dimensional boolean mask or integer positions"
-        )
-    if given.dtype == bool:
-        if given.size != n_genes:
-            raise ValueError(
-                f"{what} is a mask of {given.size} genes but X has {n_genes}: give one "
-                "entry per gene"
-            )
+        given = _positions_of(given.tolist(), names, what)
+    if given.dtype == bool and given.shape == (n_genes,):
         return np.flatnonzero(given)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{what} has shape {given.shape} and dtype {given.dtype}: give a boolean "
+            f"mask of the {n_genes} genes, positions or gene names"
+        )
     wrong = given[(given < 0) | (given >= n_genes)]
     if wrong.size:
         raise ValueError(
@@ -141,7 +132,7 @@ def reference_positions(
     return given.astype(np.intp)
 
 
-def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> list[int]:
+def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> NDArray:
     """Positions of the genes called ``wanted``."""
     if names is None:
         raise ValueError(
@@ -149,29 +140,14 @@ def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> list[i
             "fit on a data frame whose columns are the genes, or give positions or a "
             "mask"
         )
-    columns, given = Counter(names), Counter(wanted)
-    kind = "check that both use the same kind of gene name, or leave these out"
-    for wrong, what_is_wrong, remedy in (
-        (
-            [g for g in given if g not in columns],
-            f"are not among the {len(names)} of X",
-            kind,
-        ),
-        (
-            [g for g in given if columns[g] > 1],
-            "name several columns of X",
-            "give positions",
-        ),
-        (
-            [g for g in given if given[g] > 1],
-            "are given more than once",
-            "give each once",
-        ),
-    ):
-        if wrong:
-            raise ValueError(
-                f"{len(wrong)} of the {len(wanted)} genes of {what} {what_is_wrong}: "
-                f"{some(wrong, 5, quoted=True)}; {remedy}"
-            )
+    columns = Counter(names)
+    wrong = [gene for gene in wanted if columns[gene] != 1]
+    if wrong:
+        kind = "among" if columns[wrong[0]] == 0 else "once among"
+        raise ValueError(
+            f"{len(wrong)} of the {len(wanted)} genes of {what} are not {kind} the "
+            f"{len(names)} of X: {some(wrong, 5, quoted=True)}; check that both use "
+            "the same kind of gene name, or leave these out"
+        )
     where = {name: j for j, name in enumerate(names)}
-    return [where[name] for name in wanted]
+    return np.array([where[name] for name in wanted])

@@ -17,6 +17,7 @@ from scipy import sparse
 from optirank._util.matrices import GeneMoments, PerSample
 from optirank._util.names import counted, some
 from optirank._util.work import worker_count
+from optirank.estimators.selection import N_FOLDS, make_folds
 from optirank.io.data import (
     DataError,
     annotations_of,
@@ -29,7 +30,6 @@ from optirank.io.data import (
 from optirank.io.homologs import in_names_of
 from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
-from optirank.tuning.selection import N_FOLDS, make_folds
 from optirank.verbs.gene_lists import included_genes, usable_genes
 from optirank.verbs.sources import labelled_samples
 

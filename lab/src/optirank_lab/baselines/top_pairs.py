@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.input import refuse_anndata
+from optirank.estimators.selection import DIGITS
 from optirank.ranks.scoring import by_class
-from optirank.tuning.selection import DIGITS
 
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders

@@ -18,7 +18,7 @@ from sklearn.multiclass import OneVsRestClassifier
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.tuning.search import Family
+    from optirank.estimators.search import Family
     from optirank_lab.benchmark.designs import Profile
     from optirank_lab.benchmark.rivals import AtSize
 

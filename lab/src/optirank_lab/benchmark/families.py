@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optirank._util.matrices import as_dense
-from optirank.solver.constants import RIDGE_FLOOR
-from optirank.solver.problem import PenaltyPair, Solution
-from optirank.tuning.search import (
+from optirank.estimators.search import (
     Family,
     Fits,
     Head,
 )
+from optirank.solver.constants import RIDGE_FLOOR
+from optirank.solver.problem import PenaltyPair, Solution
 
 if TYPE_CHECKING:
     from optirank.solver.blocks import BlockResult, CentredMatrix, ElasticNet
@@ -57,7 +57,6 @@ class FixedReferenceFamily(Family):
     """Weights on ranks relative to a reference set that is given, as positions."""
 
     reference: tuple[int, ...] = ()
-    name = "fixed reference"
     needs_values: ClassVar[bool] = False
     needs_ranks: ClassVar[bool] = True
 
@@ -69,13 +68,12 @@ class FixedReferenceFamily(Family):
         gamma = np.zeros(samples.n_genes)
         gamma[genes] = 1.0
         problem = self.problem(samples.orders, y, v, len(genes))
-        return self._fit(
-            penalties,
-            lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
-            lambda l1, l2: solve_at(
-                replace(problem, l1=l1, l2=l2), gamma, **self._accuracy
-            ),
-        )
+        if self.warm_start:
+            return solve_grid_at(problem, gamma, penalties, **self._accuracy)
+        return {
+            (l1, l2): solve_at(replace(problem, l1=l1, l2=l2), gamma, **self._accuracy)
+            for l1, l2 in penalties
+        }
 
     def scores(self, samples: Samples, model: Solution) -> NDArray:
         """See :class:`Family`."""
@@ -89,8 +87,6 @@ class FixedReferenceFamily(Family):
 class RankFamily(FixedReferenceFamily):
     """rank-lr: the reference set is all genes."""
 
-    name = "rank-lr"
-
     def _reference(self, samples: Samples, y: NDArray, head: Head) -> NDArray:
         return np.arange(samples.n_genes)
 
@@ -103,7 +99,6 @@ class AnovaFamily(FixedReferenceFamily):
 
     n_references: tuple[float, ...] = (0.2,)
     auxiliary: tuple | None = None  # values and labels of another data set
-    name = "ANrank-lr"
     names = ("n_reference", "l1", "l2")
     needs_values = True
 
@@ -142,7 +137,6 @@ class LogisticFamily(Family):
     ``l1_ratio = l1 / (2 l2 + l1)``, without standardising.
     """
 
-    name = "lr"
     needs_values = True
     needs_ranks = False
 
@@ -171,7 +165,9 @@ class LogisticFamily(Family):
                 fit.x, b, no_reference, objective, fit.n_steps, fit.converged
             )
 
-        return self._fit(penalties, fit, lambda l1, l2: fit([(l1, l2)])[l1, l2])
+        if self.warm_start:
+            return fit(penalties)
+        return {pair: fit([pair])[pair] for pair in penalties}
 
     def scores(self, samples: Samples, model: Solution) -> NDArray:
         """See :class:`Family`."""

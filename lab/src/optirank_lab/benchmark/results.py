@@ -18,7 +18,7 @@ import pandas as pd
 
 from optirank import __version__
 from optirank._util.files import write_text
-from optirank.tuning.selection import scored_folds, select
+from optirank.estimators.selection import scored_folds, select
 from optirank_lab.benchmark.classifiers import CLASSIFIERS, ordered
 from optirank_lab.benchmark.designs import ALL, Design, Profile
 

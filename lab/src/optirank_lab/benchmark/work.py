@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.work import one_blas_thread
-from optirank.tuning.search import OptirankFamily, Unit
+from optirank.estimators.search import OptirankFamily, Unit
 from optirank_lab.baselines.peers import PeerFailedError, run_peer
 from optirank_lab.benchmark.classifiers import (
     COUNTS,

@@ -1,4 +1,4 @@
-"""The search over a grid on a GPU: what ``optirank.tuning.search`` does on the CPU.
+"""The search over a grid on a GPU: what ``optirank.estimators.search`` does on the CPU.
 
 The orders of the units are `DeviceOrders`. Fits over the same samples, of all folds,
 classes and settings, are one batch.
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.tuning.search import Family, Unit, UnitResult
-from optirank.tuning.search import search as search_on_cpu
+from optirank.estimators.search import Family, Unit, UnitResult
+from optirank.estimators.search import search as search_on_cpu
 from optirank_lab.device.solve import solve_together
 
 if TYPE_CHECKING:

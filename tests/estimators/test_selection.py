@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
 from optirank._util.metrics import balanced_accuracy, standard_error
-from optirank.tuning.selection import edges_of_grid, select
+from optirank.estimators.selection import edges_of_grid, select
 
 # Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its
 # folds: standard deviation .04, standard error .04 / sqrt(3) = .0231, so settings of at

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from optirank.tuning.search import HELD_OUT, units_of_folds
-from optirank.tuning.selection import make_folds
+from optirank.estimators.search import HELD_OUT, units_of_folds
+from optirank.estimators.selection import make_folds
 from optirank_lab.benchmark.families import Samples
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -33,13 +33,12 @@ from optirank.solver.problem import (
 )
 
 if TYPE_CHECKING:
-    from optirank.tuning.selection import Fold
+    from optirank.estimators.selection import Fold
 
 HELD_OUT = "held out"
 
 Head = tuple  # what the fits of a chain have in common: the size of the set, if any
 Fits = dict[PenaltyPair, Solution]  # of a chain
-Task = tuple[int, int, Head, tuple[PenaltyPair, ...]]  # unit, problem, and a chain
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,6 @@ class Family(ABC):
     warm_start: bool = True
     candidates: NDArray | None = field(default=None, compare=False)  # mask of genes
 
-    name: ClassVar[str]
     names: ClassVar[tuple[str, ...]] = ("l1", "l2")
 
     def settings(self) -> list[dict[str, Any]]:
@@ -120,26 +118,12 @@ class Family(ABC):
             candidates=self.candidates,
         )
 
-    def _fit(
-        self,
-        penalties: Sequence[PenaltyPair],
-        fit_all: Callable[[Sequence[PenaltyPair]], Fits],
-        fit_one: Callable[[float, float], Solution],
-    ) -> Fits:
-        """All penalties by ``fit_all``, each starting from a neighbour, or without a
-        warm start one by one.
-        """
-        if self.warm_start:
-            return fit_all(penalties)
-        return {pair: fit_one(*pair) for pair in penalties}
-
 
 @dataclass(frozen=True)
 class OptirankFamily(Family):
     """optirank: the reference set and the weights learned together."""
 
     n_references: tuple[float, ...] = (0.2,)
-    name = "optirank"
     names = ("n_reference", "l1", "l2")
 
     def fit_chain(self, samples, y, v, head, penalties) -> Fits:
@@ -147,13 +131,14 @@ class OptirankFamily(Family):
         from optirank.solver.solve import solve_alternating, solve_grid
 
         problem = self.problem(samples, y, v, *head)
-        return self._fit(
-            penalties,
-            lambda pairs: solve_grid(problem, pairs, **self._accuracy),
-            lambda l1, l2: solve_alternating(
+        if self.warm_start:
+            return solve_grid(problem, penalties, **self._accuracy)
+        return {
+            (l1, l2): solve_alternating(
                 replace(problem, l1=l1, l2=l2), **self._accuracy
-            ),
-        )
+            )
+            for l1, l2 in penalties
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +237,10 @@ def search(
 ) -> list[UnitResult]:
     """Fit all settings of a family in every unit; one result per unit.
 
-    ``progress`` gets the number of tasks done, and how many there are.
+    ``progress`` gets the number of tasks done, and how many there are. dask puts large
+    arrays among a call's arguments on one of its workers, where they are lost if it
+    dies. Inside of a unit or a family they travel with the call, which can then run
+    again.
     """
     for k, unit in enumerate(units):
         if not unit.learnable:
@@ -267,39 +255,34 @@ def search(
         for problem in unit.learnable
     ]
     results = [UnitResult(family, unit) for unit in units]
-    # The limit is set here, around all threads, and again in each task for those that
-    # run in other processes: threads that set and lift it on their own would lift each
-    # other's.
-    with one_blas_thread():
-        finished = _run_in_parallel(family, units, tasks, n_jobs)
-        for done, ((number, problem, head, _), fits) in enumerate(finished, start=1):
-            results[number].add(problem, head, fits)
-            if progress is not None:
-                progress(done, len(tasks))
-    return results
-
-
-def _run_in_parallel(
-    family: Family, units: Sequence[Unit], tasks: Sequence[Task], n_jobs: int | None
-) -> Iterable[tuple[Task, Fits]]:
-    """The results of all tasks, as they come where the joblib backend can give
-    them so.
-
-    dask puts large arrays among a call's arguments on one of its workers, where they
-    are lost if it dies. Inside of a unit or a family they travel with the call, which
-    can then run again.
-    """
     backend: Any = get_active_backend(prefer="threads")[0]
     sequential = isinstance(backend, SequentialBackend)
     early = sequential or backend.supports_return_generator
     return_as = "generator_unordered" if early else "list"
     parallel: Any = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-    return parallel(delayed(_run)(family, units[task[0]], task) for task in tasks)
+    # The limit is set here, around all threads, and again in each task for those that
+    # run in other processes: threads that set and lift it on their own would lift each
+    # other's.
+    with one_blas_thread():
+        finished = parallel(
+            delayed(_run)(family, units[k], k, *rest) for k, *rest in tasks
+        )
+        for done, (k, problem, head, fits) in enumerate(finished, start=1):
+            results[k].add(problem, head, fits)
+            if progress is not None:
+                progress(done, len(tasks))
+    return results
 
 
-def _run(family: Family, unit: Unit, task: Task) -> tuple[Task, Fits]:
-    """Fit a chain, and score the views of its unit."""
-    _, problem, head, penalties = task
+def _run(
+    family: Family,
+    unit: Unit,
+    number: int,
+    problem: int,
+    head: Head,
+    penalties: tuple[PenaltyPair, ...],
+) -> tuple[int, int, Head, Fits]:
+    """Fit a chain for one problem of a unit, and score the unit's views."""
     with one_blas_thread():
         start = time.thread_time()
         fits = family.fit_chain(unit.train, *unit.problem(problem), head, penalties)
@@ -308,7 +291,7 @@ def _run(family: Family, unit: Unit, task: Task) -> tuple[Task, Fits]:
             model.seconds = seconds
             for name, view in unit.views.items():
                 model.scores[name] = family.scores(view, model)
-    return task, fits
+    return number, problem, head, fits
 
 
 def units_of_folds(

@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from optirank import OptirankClassifier
+from optirank.estimators.search import OptirankFamily
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
-from optirank.tuning.search import OptirankFamily
 from optirank_lab.benchmark.families import (
     AnovaFamily,
     FixedReferenceFamily,

@@ -21,15 +21,15 @@ from optirank import (
 from optirank.datasets import make_unstable_ranks
 from optirank.estimators import optirank_cv
 from optirank.estimators.optirank_cv import score_table
-from optirank.ranks.orders import order_for_fitting, order_samples
-from optirank.tuning.search import (
+from optirank.estimators.search import (
     HELD_OUT,
     OptirankFamily,
     Unit,
     search,
     units_of_folds,
 )
-from optirank.tuning.selection import make_folds
+from optirank.estimators.selection import make_folds
+from optirank.ranks.orders import order_for_fitting, order_samples
 from optirank_lab.benchmark.families import LogisticFamily, RankFamily, Samples
 
 
@@ -122,7 +122,7 @@ FAMILIES = [
 ]
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
 def test_scores_and_genes_are_those_of_the_models(data, samples, folds, family):
     shifted = Samples(data.X[:9] * 2, order_samples(data.X[:9] * 2))
     if isinstance(family, OptirankFamily):

@@ -130,7 +130,12 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     the first.
     """
     error, genes = standard_error(scores), n_genes.mean(axis=1)
-    mean = _comparable(scores.mean(axis=1))
+    mean = scores.mean(axis=1)
+    if not np.isfinite(mean).any():
+        raise ValueError(
+            "no setting has a finite mean score: check the scorer and the folds"
+        )
+    mean = np.where(np.isfinite(mean), mean.round(DIGITS), -np.inf)
     best = np.lexsort((error, genes, -mean))[0]
     if rule == "best":
         return int(best)
@@ -167,14 +172,3 @@ def edges_of_grid(params: Sequence[dict], scores: NDArray) -> list[str]:
                 f"better, give them in {name}s"
             )
     return notes
-
-
-def _comparable(scores: NDArray) -> NDArray:
-    """Scores rounded, minus infinity where there is none; an error where no setting
-    has one.
-    """
-    if not np.isfinite(scores).any():
-        raise ValueError(
-            "no setting has a finite mean score: check the scorer and the folds"
-        )
-    return np.where(np.isfinite(scores), scores.round(DIGITS), -np.inf)

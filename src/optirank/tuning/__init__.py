@@ -1,3 +1,0 @@
-"""Choosing settings: families of classifiers with their grids, folds, the search,
-the choice.
-"""
