@@ -114,7 +114,7 @@ def write_model(path: Path) -> None:
 
     import optirank
     from optirank.io.data import make_profiles
-    from optirank.verbs.train import TrainingOptions, train
+    from optirank.verbs.training import TrainingOptions, train
 
     X, genes, types = training_cells()
     names = np.array([f"cell {k}" for k in range(len(types))], dtype=object)

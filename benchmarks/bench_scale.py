@@ -119,7 +119,7 @@ _TRAIN = """
 import json, sys, time
 from optirank import save
 from optirank.datasets import open_expression
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.training import TrainingOptions, train
 with open_expression(sys.argv[1]) as data:
     result = train(data, TrainingOptions(label="cell_type", n_jobs=2))
 save(result.model, sys.argv[2])

@@ -16,7 +16,7 @@ from timing import QUICK, interleaved, line
 from optirank.datasets.example import write_example
 from optirank.io.reading import read_expression
 from optirank.verbs.predict import label_profiles
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.training import TrainingOptions, train
 
 LABEL = "cell_type"
 TREE = {

@@ -54,8 +54,8 @@ from optirank.io.reading import read_expression
 from optirank.model import Tree
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.verbs.predict import PredictOptions, label_profiles
-from optirank.verbs.preparation import MIN_CLASS
-from optirank.verbs.train import TrainingOptions, TrainingResult, class_counts, train
+from optirank.verbs.samples import MIN_CLASS
+from optirank.verbs.training import TrainingOptions, TrainingResult, class_counts, train
 from optirank_lab.data.profiles import changed, merged_genes, take_genes
 from optirank_lab.data.registry import data_folder, find_entry
 

@@ -26,7 +26,7 @@ from tables import RESULTS
 from optirank._util.files import write_text
 from optirank._util.work import one_blas_thread
 from optirank.verbs.predict import PredictOptions, label_profiles
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.training import TrainingOptions, train
 from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.pairs import shipped_pairs

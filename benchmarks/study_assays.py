@@ -33,7 +33,7 @@ from optirank._util.metrics import balanced_accuracy
 from optirank.io.reading import read_gene_names
 from optirank.model import MissingGenesError
 from optirank.verbs.options import TrainingOptions
-from optirank.verbs.train import train
+from optirank.verbs.training import train
 from optirank_lab.benchmark.splits import at_most
 from optirank_lab.data.registry import find_path
 

@@ -31,7 +31,7 @@ from optirank._util.work import one_blas_thread
 from optirank.model.confidence import NEVER, fit_error_control, raise_threshold
 from optirank.model.tree import Descent, Tree
 from optirank.ranks.scoring import best_class
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.training import TrainingOptions, train
 from optirank_lab.benchmark.sets import Set, common_genes, load
 from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.data.registry import local_paths

@@ -18,7 +18,7 @@ def chosen() -> DesignResult:
     """A panel of 20 genes that a query of another platform judges; shared."""
     options = DesignOptions(label=LABEL, n_genes=20, include=["CD3E"], n_jobs=1)
     query = trained_example()[1]
-    return design(reference_set(), options, test=query, test_label=LABEL)
+    return design(reference_set(), options, test=query)
 
 
 @functools.cache

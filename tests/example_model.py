@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from optirank.datasets.example import make_example
 from optirank.io.data import make_profiles
 from optirank.model import Model
-from optirank.verbs.train import TrainingOptions, TrainingResult, train
+from optirank.verbs.training import TrainingOptions, TrainingResult, train
 from profiles import take_genes
 
 N_QUERY = 60

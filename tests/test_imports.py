@@ -181,7 +181,7 @@ def test_the_drawing_has_every_room_and_no_circle():
     "code",
     [
         "from optirank.tl import train",
-        "import optirank.verbs.train",
+        "import optirank.verbs.training",
         "def late():\n    from optirank.cli import main",
         "from optirank import save",
         "import importlib\nimportlib.import_module('optirank.report')",

@@ -33,13 +33,14 @@ from optirank.verbs.evaluate import Evaluation, evaluate_profiles
 from optirank.verbs.labels import Labels
 from optirank.verbs.options import (
     DesignOptions,
+    Genes,
     PredictOptions,
     Result,
     TrainingOptions,
 )
 from optirank.verbs.predict import label_profiles
-from optirank.verbs.train import TrainingResult
-from optirank.verbs.train import train as run_training
+from optirank.verbs.training import TrainingResult
+from optirank.verbs.training import train as run_training
 
 AnyModel = Model | Result | str | os.PathLike[str]
 File = str | os.PathLike[str]
@@ -65,8 +66,8 @@ def train(
     ontology: Mapping[str, str] | File | None = None,
     mapping: Mapping[str, str] | None = None,
     n_genes: int | str = "auto",
-    include: Sequence[str] | str = (),
-    exclude: Sequence[str] | str = (),
+    include: Genes = (),
+    exclude: Genes = (),
     method: str = "panel",
     layer: str | None = None,
     gene_column: str | None = None,
@@ -95,13 +96,12 @@ def train(
         used.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
-    tree : mapping, file or "ontology", optional
-        Coarser labels: the parent of each label, "" at the top; a table of labels and
-        parents; or the ancestors of the labels in the Cell Ontology. A sample then gets
-        the finest label that is sure.
+    tree : mapping or file, optional
+        Coarser labels: the parent of each label, "" at the top; or a table of labels
+        and parents. A sample then gets the finest label that is sure.
     ontology : mapping or file, optional
-        Cell Ontology ids of the labels, kept in the model; a table as ``optirank
-        labels`` writes it.
+        Ids of the labels, such as those of the Cell Ontology, kept in the model and
+        written with the labels; or a table of labels and ids.
     mapping : mapping, optional
         Labels to join, and the labels that they become.
     n_genes : int or "auto", default="auto"
@@ -176,10 +176,8 @@ def train(
         layer=layer,
     )
     with progress_bar("training", shown=verbose) as bar:
-        result = run_training(
-            profiles, options, command=command, say=say, progress=bar.update
-        )
-    _conclude(result, say, report)
+        result = run_training(profiles, options, command=command, progress=bar.update)
+    _conclude(result, say, report, result.notes)
     return result
 
 
@@ -345,9 +343,9 @@ def design(
     label: str | pd.Series,
     *,
     n_genes: int | None = None,
-    gene_list: Sequence[str] | None = None,
-    include: Sequence[str] | str = (),
-    exclude: Sequence[str] | str = (),
+    gene_list: Genes = (),
+    include: Genes = (),
+    exclude: Genes = (),
     min_mean: float | None = None,
     max_mean: float | None = None,
     per_class: int = 0,
@@ -374,12 +372,11 @@ def design(
         As in :func:`train`.
     n_genes : int, optional
         Genes in the panel; 100 where there is no list.
-    gene_list : list of str, optional
+    gene_list : list of str or file, optional
         A list to score as it is; with ``n_genes``, to extend.
     include, exclude : list of str
         Genes that must and may not be in the panel: names, patterns such as ``"RPL*"``,
-        and for ``exclude`` the word ``"housekeeping"`` (ribosomal, mitochondrial,
-        haemoglobin and cell-cycle genes).
+        or files of genes.
     min_mean, max_mean : float, optional
         Bounds on a gene's mean, in counts per 10,000, in the class where it is highest.
     per_class : int, default=0
@@ -388,12 +385,9 @@ def design(
     query : AnnData, DataFrame or list of str, optional
         The data to be labelled later, or the genes that the assay can measure: only
         these are used.
-    skip_unknown : bool, default=False
-        Whether to go on without genes of the list that the data lack, instead of
-        raising an error.
-    test, test_label : AnnData or DataFrame, and str, optional
-        Labelled samples of another platform, and the column of their classes (by
-        default ``label``). They judge the panel, and never choose it.
+    test : AnnData or DataFrame, optional
+        Labelled samples of another platform, with the same column of labels. They judge
+        the panel, and never choose it.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
     layer, gene_column, table, name, description, n_jobs, report, verbose
@@ -435,10 +429,9 @@ def design(
             options,
             test=judges,
             command=_call("design", label=label_column, n_genes=n_genes),
-            say=say,
             progress=bar.update,
         )
-    _conclude(result, say, report)
+    _conclude(result, say, report, result.notes)
     return result
 
 

@@ -30,8 +30,8 @@ def design(*words: object):
 def test_the_panel_the_model_and_the_summary(pair, tmp_path):
     out, model = tmp_path / "panel.csv", tmp_path / "panel.optirank"
     reference, query = pair / "reference.h5ad", pair / "query.h5ad"
-    words = [reference, "--label", "cell_type", "--genes", 12, "--include", "CD3E"]
-    words += ["--exclude", "housekeeping", "--for", query, "--test", query]
+    words = [reference, "--label", "cell_type", "--n-genes", 12, "--include", "CD3E"]
+    words += ["--exclude", "MT-*", "--query", query, "--test", query]
     done = design(*words, "-o", out, "--model", model)
     assert done.exit_code == 0, done.output
     table = pd.read_csv(out)
@@ -41,9 +41,9 @@ def test_the_panel_the_model_and_the_summary(pair, tmp_path):
     assert "A panel of 12 genes is chosen, 1 of them required" in done.output
     assert "query" in done.output
     assert len(done.output.splitlines()) < 40
-    again = design(reference, "-l", "cell_type", "--list", out, "-o", "-")
+    again = design(reference, "-l", "cell_type", "--gene-list", out, "-o", "-")
     assert again.exit_code == 0, again.output
-    assert again.stdout.startswith("gene,symbol,ensembl_id,speaks_for,weight,rank")
+    assert again.stdout.startswith("gene,speaks_for,weight,rank,path")
     assert "A list of 12 genes is scored as it is" in again.stderr
 
 
@@ -53,7 +53,7 @@ def test_genes_are_asked_for_by_level(pair, tmp_path):
     cells.obs["lineage"] = lineage
     cells.write_h5ad(tmp_path / "levels.h5ad")
     out, model = tmp_path / "panel.csv", tmp_path / "panel.optirank"
-    words = [tmp_path / "levels.h5ad", "-l", "lineage,cell_type", "--genes", 24]
+    words = [tmp_path / "levels.h5ad", "-l", "lineage,cell_type", "--n-genes", 24]
     done = design(*words, "--per-class", 2, "-o", out, "--model", model)
     assert done.exit_code == 0, done.output
     tree = load(model).tree
@@ -71,10 +71,9 @@ def test_genes_are_asked_for_by_level(pair, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--test-label", "kind"], "--test-label is about test data"),
-        (["--list", "nothing.txt"], "nothing.txt does not exist"),
-        (["--list", "LIST"], "CD20 (another name of MS4A1)"),
-        (["--for", "nothing.txt"], "nothing.txt does not exist"),
+        (["--gene-list", "nothing.txt"], "nothing.txt does not exist"),
+        (["--gene-list", "LIST"], "lacks 1 of the 2 genes"),
+        (["--query", "nothing.txt"], "nothing.txt does not exist"),
         (["--min-mean", "5", "--max-mean", "1"], "means from 5 to 1"),
     ],
 )

@@ -484,7 +484,7 @@ def test_a_full_disk_and_ctrl_c_leave_nothing_half_written(folder, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("optirank.verbs.train.prepare", interrupted)
+    monkeypatch.setattr("optirank.verbs.training.TrainingSet", interrupted)
     done = optirank(*TRAIN, "-o", "m.optirank")
     assert done.exit_code == INTERRUPTED
     assert "interrupted" in done.stderr
@@ -580,7 +580,7 @@ def test_too_little_memory_is_one_line(folder, monkeypatch):
     def too_much(*_, **__):
         raise MemoryError("Unable to allocate 9 TiB")
 
-    monkeypatch.setattr("optirank.verbs.train.prepare", too_much)
+    monkeypatch.setattr("optirank.verbs.training.TrainingSet", too_much)
     done = optirank(*TRAIN, "-o", "m.optirank")
     assert done.exit_code == BAD_INPUT
     assert "not enough memory (Unable to allocate 9 TiB)" in done.stderr

@@ -10,7 +10,7 @@ from model_cases import full, make_panel
 
 from example_model import telling_model, telling_pair, trained_example
 from optirank.model.likeness import FurtherGenes
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.training import TrainingOptions, train
 from profiles import take_genes
 
 

@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
+from optirank._util.work import using_threads
 from optirank.panel import further
 from optirank.panel.further import learn_from_query, sharpened
 from optirank.panel.samples import fold_matrix
@@ -80,7 +81,8 @@ def test_forms_threads_and_blocks_change_nothing(monkeypatch):
     X, _, probabilities = query()
     first = learn(probabilities, X)
     for form in (sparse.csr_matrix, sparse.csc_array):
-        other = learn(probabilities, form(X), n_threads=2)
+        with using_threads(2):
+            other = learn(probabilities, form(X))
         np.testing.assert_array_equal(first, other)
     monkeypatch.setattr("optirank.panel.samples._BLOCK_ENTRIES", 300 * 17)
     blocks = learn(probabilities, X)

@@ -1,4 +1,4 @@
-"""Drills: held-out samples under failing genes, other platforms and thinner counts."""
+"""Drills: held-out samples under failing genes and on other platforms."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_samples_as_they_are_get_their_held_out_labels(samples, drills):
 
 
 def test_every_drill_counts_every_sample(drills):
-    assert len(drills) == 1 + 3 + 2 + 2 + 2
+    assert len(drills) == 1 + 3 + 2
     for counts in drills.values():
         np.testing.assert_allclose(counts.sum(axis=1), 40)
 
@@ -52,8 +52,6 @@ def test_every_drill_counts_every_sample(drills):
 def test_more_trouble_costs_more(drills):
     plain = accuracy(drills["as it is", 0.0])
     assert accuracy(drills["failing", 0.5]) < plain
-    assert accuracy(drills["thinned", 0.1]) < accuracy(drills["thinned", 1 / 3]) < plain
-    assert accuracy(drills["needed", 3]) < accuracy(drills["needed", 1]) <= plain
     assert accuracy(drills["platform", 2.0]) < plain
 
 
@@ -61,14 +59,6 @@ def test_the_lowest_sensitivity_is_that_of_the_worst_draw(samples):
     for drill in samples[0].drills():
         mean = drill.counts.diagonal() / drill.counts.sum(axis=1)
         assert (drill.lowest <= mean + 1e-12).all()
-
-
-def test_logarithms_are_not_thinned(samples):
-    held_out, _ = samples
-    X = np.log1p(np.random.default_rng(0).gamma(1.0, 1.0, (12, 60)))
-    codes = np.arange(12) % 3
-    other = HeldOutSamples(X, codes, np.arange(12) % 4, held_out.panels, 3)
-    assert "thinned" not in {drill.kind for drill in other.drills()}
 
 
 def test_pairs_that_are_confused_are_listed_with_both_shares():

@@ -13,7 +13,7 @@ from optirank.panel.samples import (
     keys_of_names,
     matrix_blocks,
     places_in_sample,
-    some_rows,
+    uniform_numbers,
 )
 from optirank.panel.votes import sort_groups
 
@@ -73,12 +73,23 @@ def test_blocks_are_all_samples_in_order(monkeypatch):
         assert (np.concatenate(values) == X).all()
 
 
-def test_so_many_samples_of_each_class_are_drawn_the_same_way_every_time():
+def test_as_many_samples_of_each_class_are_drawn_as_asked():
     codes = np.repeat([0, 1, 2], [50, 5, 20])
-    rows = some_rows(codes, 10)
-    assert (rows == some_rows(codes, 10)).all()
-    assert (np.diff(rows) > 0).all()
+    X = np.random.default_rng(0).poisson(3.0, (75, 30)).astype(float)
+    drawn = DrawnSamples(codes, keys_of_names(range(30)), 3, per_class=10)
+    fold_matrix(X, [drawn])
+    _, rows, *_ = drawn.result()
     assert np.bincount(codes[rows]).tolist() == [10, 5, 10]
+
+
+def test_random_numbers_are_spread_evenly_and_never_change():
+    numbers = uniform_numbers(10_000, 0)
+    assert abs(numbers.mean() - 0.5) < 0.01
+    assert abs(numbers.var() - 1 / 12) < 0.002
+    assert len(np.unique(np.concatenate([numbers, uniform_numbers(10_000, 1)]))) == 2e4
+    np.testing.assert_allclose(
+        uniform_numbers(2, 0), [0.759434421842222, 0.8741746770530971]
+    )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
@@ -87,7 +98,7 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
     X = rng.poisson(1.0, (40, 12)).astype(float)
     codes = np.arange(40) % 3
     parts = np.arange(40) % 2
-    rows = some_rows(codes, 5)
+    rows = np.arange(0, 40, 3)
     keys = keys_of_names(range(12))
 
     def gathered():

@@ -10,6 +10,7 @@ from scipy.special import log_softmax
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 
+from optirank._util.work import using_threads
 from optirank.panel.votes import (
     centred,
     doubled_ranks_among,
@@ -27,7 +28,7 @@ def test_doubled_ranks_are_the_definition_with_ties_zeros_and_negatives(kind):
     X = rng.integers(-2, 4, (40, 30)).astype(kind)
     rows = rng.permutation(40)[:25]
     columns = rng.permutation(30)[:13]
-    doubled = doubled_ranks_among(sort_groups(X), rows, columns, n_threads=2)
+    doubled = doubled_ranks_among(sort_groups(X), rows, columns)
     assert (doubled / 2 == rankdata(X[np.ix_(rows, columns)], axis=1) - 1).all()
     assert (doubled_ranks(X, n_threads=2) / 2 == rankdata(X, axis=1) - 1).all()
 
@@ -106,10 +107,9 @@ def test_weights_of_one_class_add_up_to_nothing_over_the_classes():
 
 def test_threads_change_no_bit():
     doubled, codes, weights = problem(n=5000)
-    one, three = (
-        fit_votes(doubled, codes, 4, weights, l2=0.01, tol=1e-6, n_threads=n)
-        for n in (1, 3)
-    )
+    one = fit_votes(doubled, codes, 4, weights, l2=0.01, tol=1e-6)
+    with using_threads(3):
+        three = fit_votes(doubled, codes, 4, weights, l2=0.01, tol=1e-6)
     assert (one == three).all()
 
 

@@ -54,7 +54,7 @@ from optirank.io.reading import (
 from optirank.verbs import query as query_pass
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.predict import label_profiles
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.training import TrainingOptions, train
 from profiles import values
 
 distributed = pytest.importorskip("distributed")

@@ -32,8 +32,6 @@ def test_the_table_says_what_each_gene_is_for():
     assert table["path"].is_monotonic_increasing
     assert set(table["path"]) == {10, 20}
     assert (table["weight"] > 0).all()
-    assert table.loc[table["gene"] == "CD3E", "ensembl_id"].item() == "ENSG00000198851"
-    assert not set(table["backup"]) & set(table["gene"])
     classes = [str(name) for name in chosen().model.classes]
     means = table[[f"mean_{name}" for name in classes]]
     np.testing.assert_allclose(means.max(axis=1), table["highest_mean"])
@@ -66,9 +64,7 @@ def test_held_out_samples_judge_the_panel_under_every_condition():
     assert set(table["kind"]) == {
         "as it is",
         "failing",
-        "needed",
         "platform",
-        "thinned",
         "test",
     }
     of_query = result.test.performance.balanced_accuracy
@@ -76,14 +72,12 @@ def test_held_out_samples_judge_the_panel_under_every_condition():
     classes = result.classes
     assert classes.index.tolist() == [str(name) for name in result.model.classes]
     assert classes["n_genes"].sum() == 20
-    for name, genes in classes["depends_on"].items():
-        assert set(genes.split(", ")) <= set(result.genes["gene"]), name
 
 
 def test_a_summary_is_about_twenty_lines():
     for result in (chosen(), scored()):
         lines = summary(result)
-        assert 15 <= len(lines) <= 22
+        assert 12 <= len(lines) <= 20
         assert not any("nan" in line for line in lines)
 
 
@@ -92,14 +86,6 @@ def test_a_list_is_scored_as_it_is():
     assert result.kind == "scored"
     assert set(result.genes["origin"]) == {"listed"}
     assert len(result.genes) == 10
-    added = result.additions
-    assert len(added) == 10
-    assert not set(added["gene"]) & set(result.genes["gene"])
-    assert (
-        added["balanced_accuracy"].iloc[0]
-        > result.conditions["balanced_accuracy"].iloc[0]
-    )
-    assert set(result.idle["gene"]) <= set(result.genes["gene"])
 
 
 def test_a_list_is_extended():
@@ -108,14 +94,13 @@ def test_a_list_is_extended():
     origin = result.genes.set_index("gene")["origin"]
     assert (origin[["CD3E", "MS4A1", "LYZ"]] == "listed").all()
     assert (origin == "chosen").sum() == 9
-    assert result.additions is None
 
 
 def test_bounds_on_the_mean_hold_in_the_class_where_a_gene_is_highest():
-    result = run(n_genes=10, min_mean=20.0, max_mean=200.0, exclude="housekeeping")
+    result = run(n_genes=10, min_mean=20.0, max_mean=200.0, exclude=["RP[LS]*", "MT-*"])
     assert result.genes["highest_mean"].between(20.0, 200.0).all()
     assert result.left_out
-    assert all(name.startswith(("RPL", "RPS", "MT-", "HB")) for name in result.left_out)
+    assert all(name.startswith(("RPL", "RPS", "MT-")) for name in result.left_out)
 
 
 def test_only_genes_that_the_assay_measures_are_chosen():
@@ -130,7 +115,7 @@ def test_only_genes_that_the_assay_measures_are_chosen():
     [
         ({"n_genes": 1}, "1 genes: give at least 2"),
         ({"gene_list": ["CD3E"]}, "the list has 1 gene: ranks need at least 2"),
-        ({"gene_list": ["CD3E", "CD20"]}, "CD20 .another name of MS4A1"),
+        ({"gene_list": ["CD3E", "CD3Q"]}, "lacks 1 of the 2 .* CD3Q .close: CD3"),
         ({"gene_list": ["CD3E", "CD3E"]}, "more than once: CD3E"),
         (
             {"gene_list": ["CD3E", "MS4A1", "LYZ"], "n_genes": 2},
@@ -143,8 +128,7 @@ def test_only_genes_that_the_assay_measures_are_chosen():
         ),
         ({"n_genes": 500}, "a panel of 500 genes: 200 genes of .* may be used"),
         ({"n_genes": 10, "per_class": 3}, "3 genes for each of 5 classes are 15"),
-        ({"include": ["NOTHING"]}, "genes that must be in the panel: NOTHING; correct"),
-        ({"include": ["CD20"]}, "CD20 .another name of MS4A1"),
+        ({"include": ["NOTHING"]}, "missing in the query: NOTHING; correct"),
         (
             {"query_genes": ["probe1", "probe2"]},
             "shares 0 genes with those that the assay",
@@ -165,12 +149,10 @@ def test_a_reference_of_one_class_is_refused():
         design(of_one, DesignOptions(label=LABEL, n_genes=10))
 
 
-def test_logarithms_are_taken_and_not_thinned():
-
+def test_values_that_are_no_counts_are_named():
     reference = reference_set()
     logs = changed(reference, X=reference.X.astype(np.float64).log1p())
     result = design(logs, DesignOptions(label=LABEL, n_genes=10, n_jobs=1))
-    assert "thinned" not in set(result.conditions["kind"])
     assert any("values are no counts" in note for note in result.notes)
 
 

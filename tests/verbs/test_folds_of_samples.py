@@ -10,8 +10,7 @@ import pytest
 from example_model import LABEL, as_anndata, reference_set
 from optirank import save
 from optirank.io.objects import labelled_profiles
-from optirank.verbs.preparation import donor_notes
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.training import TrainingOptions, train
 
 
 def trained(adata, label, batch=None, **options):
@@ -64,20 +63,3 @@ def test_a_column_that_looks_like_donors_is_named_with_the_option():
     assert any("batch='PatientID'" in n for n in result.notes)
     result = trained(adata, "kind", batch="PatientID", n_genes=10)
     assert not any("looks like that of donors" in n for n in result.notes)
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "noted"),
-    [
-        ("donor_id", list("aabb"), True),
-        ("sampleDonor", list("aabb"), True),
-        ("donor", list("abcd"), False),
-        ("donor", list("aaaa"), False),
-        ("outpatient_clinic", list("aabb"), False),
-        ("patient_status", list("aabb"), True),
-        ("kind", list("aabb"), False),
-    ],
-)
-def test_donors_have_several_samples_each(name, values, noted):
-    notes = donor_notes(pd.DataFrame({name: values}), "label")
-    assert bool(notes) == noted

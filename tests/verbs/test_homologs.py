@@ -5,6 +5,7 @@ is none.
 from __future__ import annotations
 
 import pytest
+from optirank.verbs.preparation import prepare
 
 from example_model import LABEL, as_anndata, reference_set, trained_example
 from optirank import tl
@@ -14,7 +15,6 @@ from optirank.io.homologs import ensembl_ids_of, homologous_names
 from optirank.io.objects import join
 from optirank.verbs.label_files import explain_sample
 from optirank.verbs.options import TrainingOptions
-from optirank.verbs.preparation import prepare
 from profiles import changed
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank.verbs.labels import majority
-from optirank.verbs.preparation import label_notes
 
 WORDS = np.array(["a", "b", "c", "unassigned"], dtype=object)
 
@@ -18,21 +17,6 @@ def vote(clusters, codes, confidence=None, words=WORDS):
     codes = np.array(codes)
     sure = np.full(len(codes), 0.5) if confidence is None else np.array(confidence)
     return majority(np.array(clusters, dtype=object), codes, sure, words)
-
-
-def test_words_for_no_label_and_typing_errors_are_told():
-    labels = (
-        ["ER positive"] * 5 + ["er positive "] * 2 + ["Unknown", "NA", np.nan, None]
-    )
-    notes = label_notes(labels)
-    assert any("1 sample is labelled 'Unknown'" in note for note in notes)
-    assert any("'NA'" in note for note in notes)
-    assert any(
-        "'ER positive' (5 samples) and 'er positive ' (2 samples)" in one
-        for one in notes
-    )
-    assert len(notes) == 3
-    assert label_notes(["t cell", "b cell"] * 3) == []
 
 
 def test_the_most_frequent_label_wins_and_ties_go_to_the_more_confident():

@@ -8,23 +8,20 @@ import numpy as np
 import pytest
 
 from example_model import LABEL, reference_set
-from optirank import load, save
 from optirank._util.matrices import PerSample, as_dense
 from optirank.datasets import DataError
 from optirank.io.data import gene_names
 from optirank.io.objects import join
 from optirank.io.passes import run_pass
 from optirank.io.reading import write_h5ad
-from optirank.verbs.sources import gene_names_in, genes_of_queries, open_sources
-from optirank.verbs.train import TrainingOptions, train
+from optirank.verbs.sources import genes_of_queries, open_sources
+from optirank.verbs.training import TrainingOptions, train
 from profiles import changed, take_genes, take_samples
 
 
 def run(data, **options):
-    said = []
     given = {"label": LABEL, "n_genes": 20, "n_jobs": 1} | options
-    result = train(data, TrainingOptions(**given), say=said.append)
-    return result, said
+    return train(data, TrainingOptions(**given))
 
 
 @pytest.fixture(scope="module")
@@ -32,22 +29,13 @@ def data():
     return reference_set()
 
 
-def test_a_target_error_is_kept_for_prediction(data, tmp_path):
-    model = run(data, target_error=0.2)[0].model
-    save(model, tmp_path / "model.optirank")
-    assert load(tmp_path / "model.optirank").panel.error_control.target_error == 0.2
-    kept, _ = run(data, target_error=1e-6)  # a training is not lost by it
-    assert kept.model.panel.error_control.target_error is None
-    assert any("cannot show it" in warning for warning in kept.warnings)
-
-
 def test_odd_labels_and_samples_without_one_are_told(data):
     labels = data.obs[LABEL].astype(object).copy()
     labels.iloc[:4] = None
     labels.iloc[4:10] = "Unknown"
     labels.iloc[10] = "lonely"
-    result, said = run(changed(data, obs=data.obs.assign(**{LABEL: labels})))
-    told = " ".join([*result.notes, *said])
+    result = run(changed(data, obs=data.obs.assign(**{LABEL: labels})))
+    told = " ".join(result.notes)
     assert "'Unknown'" in told
     assert "4 samples" in told
     assert "lonely" in told
@@ -76,7 +64,7 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
         np.testing.assert_array_equal(
             kept.result(), data.X.toarray()[rows][:, [53, 51]]
         )
-        result, _ = run(joined, batch=batch)
+        result = run(joined, batch=batch)
     assert set(result.held_out["source"]) == {"first", "second"}
     twice = open_sources([files[0], files[0]], [LABEL])
     with pytest.raises(DataError, match="is named twice"), twice:
@@ -85,15 +73,6 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
         join([take_genes(data, data.var_names[:1]), second])
     assert genes_of_queries(files) == data.var_names[50:150].tolist()
     assert genes_of_queries([]) is None
-
-
-def test_names_come_from_options_and_files(tmp_path):
-    path = tmp_path / "genes.csv"
-    path.write_text('gene,weight\n"CD4",1\n# no\n\nCD8A,2\n')
-    assert gene_names_in(["MT-*, RPL3", str(path)]) == ["MT-*", "RPL3", "CD4", "CD8A"]
-    path.write_text("# nothing\n")
-    with pytest.raises(DataError, match="names no gene"):
-        gene_names_in([str(path)])
 
 
 def test_genes_to_use_are_those_of_a_list_or_of_data(tmp_path):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.files import replacing
-from optirank._util.names import counted, in_percent, percent, some
+from optirank._util.names import in_percent, percent
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
-from optirank.cli.common import echo, tell
-from optirank.cli.outputs import outputs, show_warnings, write_page
+from optirank.cli.common import echo
+from optirank.cli.outputs import outputs, show_notes, write_page
 from optirank.verbs.options import DesignOptions
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def design(
         list[str] | None,
         opt.option(
             "GENES",
-            "Genes that may not be: names, patterns such as 'MT-*', a file, or the "
-            "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell cycle).",
+            "Genes that may not be: names, patterns such as 'MT-*', a file.",
             opt.GENES,
         ),
     ] = None,
@@ -119,8 +118,8 @@ def design(
     """Design a panel of genes for an assay, or score a list that somebody else made.
 
     The genes are chosen by their ranks among each other. Held-out samples tell how each
-    class will do, also when genes fail, on simulated platforms and with fewer counts;
-    test data tell it for another platform.
+    class will do, also when genes fail and on simulated platforms; test data tell it
+    for another platform.
 
     Examples:
 
@@ -160,10 +159,8 @@ def design(
             data,
             replace(asked, batch=source_column),
             test=judges,
-            test_label=judged_by,
             command=opt.this_command(context, recorded=True),
             source=", ".join(path.name for path in files),  # not where they lie
-            say=tell,
             progress=bar.update,
         )
         with replacing(target) as temporary:
@@ -172,7 +169,7 @@ def design(
             save(result.model, model_out, overwrite=True)
         for line in summary(result):
             echo(line)
-        show_warnings(result)
+        show_notes(result)
         echo(f"Panel:  {out}")
         if model_out is not None:
             echo(f"Model:  {model_out}")
@@ -192,7 +189,7 @@ def summary(result: DesignResult) -> list[str]:
         f"{kind}, for {len(result.classes)} classes.",
         "Balanced accuracy, % (95 % interval)",
         *_under_conditions(result),
-        "Weakest classes, % (95 % interval; without the first gene it depends on)",
+        "Weakest classes, % (95 % interval)",
         *_weakest(result.classes),
         f"Most confused: {'; '.join(confused)}"
         if confused
@@ -207,7 +204,7 @@ def summary(result: DesignResult) -> list[str]:
             for label, n in numbers.items()
         ]
         lines.append(f"Genes that tell labels apart: {', '.join(told)}")
-    return lines + _about_list(result)
+    return lines
 
 
 def _under_conditions(result: DesignResult) -> list[str]:
@@ -231,11 +228,7 @@ def _under_conditions(result: DesignResult) -> list[str]:
         "by number of genes": ", ".join(sizes) if len(sizes) > 1 else "",
         "genes that fail": _each(rows_of["failing"], "{:.0%}".format),
         "the same, lowest class of any draw": ", ".join(lowest),
-        "a class without its best genes": _each(rows_of["needed"], "{:.0f}".format),
         "simulated platforms": _each(rows_of["platform"], PLATFORM_WORDS.get),
-        "counts thinned": _each(
-            rows_of.get("thinned", []), lambda share: f"to 1/{round(1 / share)}"
-        ),
     }
     for row in rows_of.get("test", []):
         texts[row["condition"]] = _with_interval(row)
@@ -253,36 +246,10 @@ def _each(rows: list[Record], amount: Callable[[float], object]) -> str:
 
 def _weakest(classes: pd.DataFrame) -> list[str]:
     """The classes of lowest sensitivity."""
-    from optirank.verbs.design_tables import condition_words
-
     lines = []
-    without = condition_words("needed", 1)
     weakest = classes.sort_values("sensitivity", kind="stable").head(_WEAKEST)
     for name, row in zip(weakest.index, weakest.to_dict("records"), strict=True):
-        text = f"{_with_interval(row, 'sensitivity')}; {in_percent(row[without])}"
-        depends_on = f", depends on {row['depends_on']}" if row["depends_on"] else ""
-        lines.append(_line(str(name), text + depends_on))
-    return lines
-
-
-def _about_list(result: DesignResult) -> list[str]:
-    """What a given list would gain, and which of its genes carry nothing."""
-    lines = []
-    additions, idle = result.additions, result.idle
-    if additions is not None and len(additions):
-        plain = float(result.conditions["balanced_accuracy"].iloc[0])
-        accuracy = float(additions["balanced_accuracy"].iloc[0])
-        lines.append(
-            f"{len(additions)} genes more would give {percent(accuracy)} "
-            f"({100 * (accuracy - plain):+.1f} points): {some(additions['gene'], 10)}"
-        )
-    if idle is not None and len(idle):
-        what = counted(len(idle), "gene carries", "genes carry")
-        without = "it" if len(idle) == 1 else "them"
-        accuracy = percent(float(idle["balanced_accuracy"].iloc[0]))
-        lines.append(
-            f"{what} nothing (without {without} {accuracy}): {some(idle['gene'], 10)}"
-        )
+        lines.append(_line(str(name), _with_interval(row, "sensitivity")))
     return lines
 
 

@@ -246,9 +246,9 @@ def renamed(items: Sequence[str] | None) -> dict[str, str]:
 
 def reference_options(context: typer.Context) -> dict[str, Any]:
     """What a training or a design was given, in the product's words: columns of labels,
-    genes by name from the files that list them, and the threads.
+    the genes of the query, and the threads.
     """
-    from optirank.verbs.sources import gene_names_in, genes_of_queries
+    from optirank.verbs.sources import genes_of_queries
 
     given = context.params
     options = {
@@ -256,18 +256,9 @@ def reference_options(context: typer.Context) -> dict[str, Any]:
         "n_jobs": given["n_jobs"] or -1,
         "query_genes": genes_of_queries(given["query"] or (), given["genes_in"]),
     }
-    if given.get("gene_list"):
-        options["gene_list"] = gene_names_in([str(given["gene_list"])])
-    for name in ("include", "exclude"):
-        named = given[name] or []
-        listed_in = [item for item in named if Path(item).is_file()]
-        words = [item for item in named if item not in listed_in]
-        if name == "include" and listed_in and given.get("gene_list") is None:
-            options["gene_list"] = gene_names_in(listed_in)
-        else:
-            words = named
-        if words:
-            options[name] = gene_names_in(words)
+    for name in ("include", "exclude", "gene_list"):
+        if given.get(name):
+            options[name] = items_of(given[name])
     return options
 
 

@@ -1,6 +1,4 @@
-"""`optirank labels` and `optirank train`: the labels of sets side by side with their
-terms, and from labelled profiles to a model file and a report.
-"""
+"""`optirank train`: from labelled profiles to a model file and a report."""
 
 from __future__ import annotations
 
@@ -13,19 +11,16 @@ import typer
 from optirank._util.names import valid_text
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
-from optirank.cli.common import echo, tell
+from optirank.cli.common import echo
 from optirank.cli.outputs import (
     outputs,
+    show_notes,
     show_performance,
     show_sizes,
     show_table,
-    show_warnings,
     write_page,
 )
 from optirank.verbs.options import METHODS, TrainingOptions
-
-_TERMS = "Write the labels with their terms (.csv; - for stdout), to correct."
-_ONTOLOGY = "A table that this command wrote, with your corrections."
 
 
 @opt.with_options(opt.reading)
@@ -41,8 +36,8 @@ def train(
     tree: Annotated[
         str | None,
         opt.option(
-            "FILE|ontology",
-            "Coarser labels: a table of labels and parents, or the word ontology.",
+            "FILE",
+            "Coarser labels: a table of labels and parents.",
             None,
         ),
     ] = None,
@@ -50,7 +45,7 @@ def train(
         Path | None,
         opt.option(
             "FILE",
-            "Cell Ontology terms of the labels, as optirank labels writes them.",
+            "Ids of the labels, kept in the model: a table of labels and ids.",
             None,
         ),
     ] = None,
@@ -121,9 +116,11 @@ def train(
       optirank train x.csv --genes-in rows --samples y.csv --label er -o er.optirank
     """
     from optirank.io.cluster import cluster_at
+    from optirank.io.data import annotations_of, source_of
     from optirank.model import save
-    from optirank.verbs.sources import counts_by_file, open_sources
-    from optirank.verbs.train import train as run
+    from optirank.verbs.samples import counts_by_file
+    from optirank.verbs.sources import open_sources
+    from optirank.verbs.training import train as run
 
     reading = opt.reading_options(context)
     asked = opt.among(
@@ -140,7 +137,7 @@ def train(
     ):
         asked = replace(asked, batch=source_column)
         if len(data) > 1:
-            counts = counts_by_file(data, asked)
+            counts = counts_by_file(annotations_of(data), asked, source_of(data))
             columns = ("label", *map(str, counts))
             show_table("Samples of each label", columns, counts.itertuples())
         with progress_bar("training", lines=True) as bar:
@@ -149,14 +146,13 @@ def train(
                 asked,
                 command=opt.this_command(context, recorded=True),
                 source=", ".join(valid_text(path.name) for path in files),
-                say=tell,
                 progress=bar.update,
                 cluster=cluster,
             )
         save(result.model, target, overwrite=True)
         show_sizes(result.curve, auto=n_genes is None)
         show_performance(result.performance, "On held-out samples")
-        show_warnings(result)
+        show_notes(result)
         accuracy = result.performance.headline()
         echo(
             f"Balanced accuracy of held-out samples {accuracy}, "

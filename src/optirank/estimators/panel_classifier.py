@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 
 from optirank._util.matrices import STANDARDISED, looks_standardised
 from optirank._util.names import some
-from optirank._util.work import worker_count
+from optirank._util.work import using_threads
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.input import (
     CLASS_WEIGHT,
@@ -157,34 +157,32 @@ class PanelClassifier(RankClassifier):
             weight = weight * of_classes[codes]
         if looks_standardised(X):
             warnings.warn(STANDARDISED, UserWarning, stacklevel=2)
-        n_threads = worker_count(self.n_jobs)
         run_pass = functools.partial(fold_matrix, X)
         looking = DrawnSamples(
             codes,
             keys_of_matrix(X, codes),
             len(self.classes_),
             n_folds=N_FOLDS if self.n_genes == "auto" else 0,
-            n_threads=n_threads,
         )
-        run_pass([looking])
-        sums, rows, samples, fold_of, _ = looking.result()
-        n_folds = int(fold_of.max()) + 1
-        path, n_genes, held_out = search_panels(
-            sums,
-            rows,
-            samples,
-            fold_of,
-            codes,
-            len(self.classes_),
-            run_pass,
-            sample_weight=weight,
-            balanced=self.class_weight == "balanced",
-            n_genes=self.n_genes,
-            include=include,
-            l2=float(self.l2),
-            n_threads=n_threads,
-            progress=_print_stage if self.verbose else None,
-        )
+        with using_threads(self.n_jobs):
+            run_pass([looking])
+            sums, rows, samples, fold_of, _ = looking.result()
+            n_folds = int(fold_of.max()) + 1
+            path, n_genes, held_out = search_panels(
+                sums,
+                rows,
+                samples,
+                fold_of,
+                codes,
+                len(self.classes_),
+                run_pass,
+                sample_weight=weight,
+                balanced=self.class_weight == "balanced",
+                n_genes=self.n_genes,
+                include=include,
+                l2=float(self.l2),
+                progress=_print_stage if self.verbose else None,
+            )
         self.held_out_ = held_out if n_folds else None
         self.path_ = {size: panel for size, panel in path.items() if size <= n_genes}
         return self._take(path[n_genes])

@@ -31,7 +31,7 @@ import numpy as np
 from optirank._util.matrices import PerSample
 from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
 from optirank._util.work import one_blas_thread
-from optirank.panel.samples import Pass, mixed, row_hashes
+from optirank.panel.samples import Pass, mixed, row_hashes, uniform_numbers
 from optirank.panel.votes import (
     doubled_ranks_among,
     fit_votes,
@@ -143,7 +143,6 @@ def search_panels(
     per_class: int = 0,
     contrasts: NDArray | None = None,
     l2: float = L2,
-    n_threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[int, Panel], int, HeldOut]:
     """The nested panels of at most ``n_genes``, with their weights; held-out scores.
@@ -175,8 +174,6 @@ def search_panels(
         take the place of the classes.
     l2 : float
         The penalty against the mean loss.
-    n_threads : int
-        Threads; they change the time alone.
     progress : callable, optional
         Called with the number of stages done and of all stages: candidate genes, each
         fold, elimination, last weights.
@@ -207,7 +204,6 @@ def search_panels(
         n_classes=n_classes,
         balanced=balanced,
         l2=l2,
-        n_threads=n_threads,
         per_class=per_class,
         contrasts=contrasts,
     )
@@ -220,7 +216,7 @@ def search_panels(
     sizes = path_sizes(n_genes, len(columns), len(required))
     tell(1, n_stages)
 
-    groups = sort_groups(X[:, read], n_threads)
+    groups = sort_groups(X[:, read])
     samples = samples_of(groups, codes[rows], sample_weight[rows])
     with one_blas_thread():  # products are small, and the same for any machine
         held_out = samples.hold_out(
@@ -238,10 +234,10 @@ def search_panels(
     widest = np.sort(read[nested[chosen]])
     del samples, groups  # before the panel's genes of all samples are read
     if len(rows) == len(codes):
-        groups = sort_groups(X[:, widest], n_threads)
+        groups = sort_groups(X[:, widest])
     else:
         rows = np.arange(len(codes))
-        sorting = PerSample(len(codes), partial(sort_groups, n_threads=n_threads))
+        sorting = PerSample(len(codes), sort_groups)
         run_pass([sorting], widest)
         groups = sorting.result()
     samples = samples_of(groups, codes[rows], sample_weight[rows])
@@ -298,7 +294,6 @@ class RankedSamples:
     n_classes: int
     balanced: bool = True
     l2: float = L2
-    n_threads: int = 1
     per_class: int = 0
     contrasts: NDArray | None = None
 
@@ -308,14 +303,13 @@ class RankedSamples:
         """Weights of some genes, for the classes that there are among some samples."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return fit_votes(
-            doubled_ranks_among(self.groups, rows, genes, self.n_threads),
+            doubled_ranks_among(self.groups, rows, genes),
             codes,
             len(present),
             mean_weights(codes, self.weights[rows], balanced=self.balanced),
             l2=self.l2,
             tol=tol,
             start=start,
-            n_threads=self.n_threads,
         )
 
     def panel(self, columns: NDArray, genes: NDArray) -> Panel:
@@ -331,7 +325,7 @@ class RankedSamples:
         n_chunks = 1 + every.size * columns.size // _HASHED
         hashes = []
         for chunk in np.array_split(every, n_chunks):
-            doubled = doubled_ranks_among(self.groups, chunk, columns, self.n_threads)
+            doubled = doubled_ranks_among(self.groups, chunk, columns)
             hashes.append(row_hashes(doubled, keys))
         rows = np.lexsort([np.concatenate(hashes), self.weights, self.codes])
         return Panel(genes[columns], self.fit(rows, columns, _TOL_LAST))
@@ -405,11 +399,9 @@ class RankedSamples:
             for size, left in self.eliminate(train, columns, sizes, always).items():
                 coef = self.of_all_classes(train, left)
                 panels[size, k] = Panel(read[left], coef)
-                scores[size][test] = ranked_scores(
-                    self.groups, test, left, coef, self.n_threads
-                )
+                scores[size][test] = ranked_scores(self.groups, test, left, coef)
                 for share, draw in itertools.product(MISSING, range(N_DRAWS)):
-                    drawn = np.random.default_rng(draw).permutation(len(left))
+                    drawn = np.argsort(uniform_numbers(len(left), draw))
                     n_lost = min(round(share * len(left)), max(0, len(left) - 2))
                     there = np.sort(drawn[n_lost:])
                     of_fewer = ranked_scores(
@@ -417,7 +409,6 @@ class RankedSamples:
                         test,
                         left[there],
                         coef[:, there],
-                        self.n_threads,
                     )
                     with_fewer[size, share][draw, test] = best_class(of_fewer)
             tell(stage, len(columns_in) + 3)

@@ -38,6 +38,7 @@ from scipy.special import softmax
 
 from optirank._util.matrices import PerSample, as_dense
 from optirank._util.metrics import row_correlations
+from optirank._util.work import threads_in_use
 from optirank.panel.samples import DrawnSamples, Pass
 from optirank.ranks.scoring import panel_ranks
 
@@ -184,9 +185,7 @@ def every_so_many(n_samples: int) -> int:
     return max(1, -(-n_samples // MOST_SAMPLES))
 
 
-def learn_from_query(
-    probabilities: NDArray, run_pass: Pass, n_genes: int, *, n_threads: int = 1
-) -> NDArray:
+def learn_from_query(probabilities: NDArray, run_pass: Pass, n_genes: int) -> NDArray:
     """Probabilities of the query's samples after learning from the query itself.
 
     Parameters
@@ -197,8 +196,6 @@ def learn_from_query(
         Runs over the same samples, with all genes that the query has.
     n_genes : int
         How many these are.
-    n_threads : int
-        Threads for the ranks; they change the time alone.
 
     Returns
     -------
@@ -218,27 +215,24 @@ def learn_from_query(
                 np.zeros(n_genes, np.uint64),
                 probabilities.shape[1],
                 per_class=0,
-                n_threads=n_threads,
             )
             run_pass([looking])
             genes = looking.sums.best_genes(_N_TEACHING)
             if len(genes) < 2:
                 return current
-        of_query = _of_query(current, genes, run_pass, n_threads)
+        of_query = _of_query(current, genes, run_pass)
         current = softmax(0.5 * of_panel + 0.5 * np.log(of_query), axis=1)
     return current
 
 
-def _of_query(
-    current: NDArray, genes: NDArray, run_pass: Pass, n_threads: int
-) -> NDArray:
+def _of_query(current: NDArray, genes: NDArray, run_pass: Pass) -> NDArray:
     """What a regression says that the surest of the current labels teach."""
     from sklearn.linear_model import LogisticRegression
 
     from optirank.ranks.orders import doubled_ranks  # loads numba
 
     def ranks(block: Any) -> NDArray:
-        doubled = doubled_ranks(as_dense(block), n_threads)
+        doubled = doubled_ranks(as_dense(block), threads_in_use())
         return doubled.astype(np.float32) / np.float32(2 * block.shape[1])
 
     labels = current.argmax(axis=1)

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from optirank._util.matrices import Accumulator, as_dense
+from optirank._util.work import threads_in_use
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -215,8 +216,6 @@ class DrawnSamples:
         many folds, equal ones into the same; 0 holds none out.
     per_class : int
         Samples of a class that are drawn; with 0 there are sums alone.
-    n_threads : int
-        Threads; they change the time alone.
 
     Attributes
     ----------
@@ -232,14 +231,13 @@ class DrawnSamples:
         fold_of: NDArray | None = None,
         n_folds: int = 0,
         per_class: int = PER_CLASS,
-        n_threads: int = 1,
     ) -> None:
         self._codes = codes
         self._keys = keys
         self._fold_of = fold_of
         self._n_folds = n_folds
         self._parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-        self._n_threads = n_threads
+        self._per_class = per_class
         sizes = np.bincount(codes, minlength=n_classes)
         # Of which as many as are wanted are enough, but for 1 in 1e7
         enough = per_class + 6 * per_class**0.5
@@ -258,7 +256,7 @@ class DrawnSamples:
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
         codes = self._codes[rows]
-        places = places_in_sample(block, self._n_threads)
+        places = places_in_sample(block)
         self.sums = self.sums.plus_samples(places, codes, self._parts[rows])
         hashes = row_hashes(places, self._keys, PLACE_STEPS)
         kept = np.flatnonzero(hashes <= self._limits[codes])
@@ -291,8 +289,8 @@ class DrawnSamples:
         codes = self._codes[rows]
         by_hash = np.lexsort([np.concatenate(hashes), codes])
         first_of_class = np.searchsorted(codes[by_hash], codes[by_hash])
-        drawn = by_hash[np.arange(len(rows)) - first_of_class < PER_CLASS]
-        places = places_in_sample(X, self._n_threads)
+        drawn = by_hash[np.arange(len(rows)) - first_of_class < self._per_class]
+        places = places_in_sample(X)
         hashes = row_hashes(places, mixed(self.sums.places()), PLACE_STEPS)
         order = np.lexsort([hashes, codes])
         order = order[np.isin(order, drawn)]
@@ -392,7 +390,14 @@ def mixed(numbers: NDArray) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
-def places_in_sample(block: Any, n_threads: int = 1) -> Any:
+def uniform_numbers(n: int, seed: int) -> NDArray[np.float64]:
+    """Numbers between 0 and 1 that look random, the same ones for a seed."""
+    start = mixed(np.array([seed])) >> np.uint64(1)
+    drawn = mixed(start + np.arange(n, dtype=np.uint64)) >> np.uint64(11)
+    return (drawn + 0.5) / 2.0**53
+
+
+def places_in_sample(block: Any) -> Any:
     """The place of each gene among those above the lowest of its sample, from 0 to 1.
 
     The lowest value of a sample, mostly the zeros, has place 0. The m genes above it
@@ -408,19 +413,9 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
         block.sum_duplicates()
         block.eliminate_zeros()
         if (block.data > 0).all():
-            data = places_above_lowest(block, PLACE_STEPS, n_threads)
+            data = places_above_lowest(block, PLACE_STEPS, threads_in_use())
             return sparse.csr_array((data, block.indices, block.indptr), block.shape)
     values = as_dense(block)
-    return places_above_lowest(values, PLACE_STEPS, n_threads).reshape(values.shape)
-
-
-def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
-    """Rising positions of at most so many samples per class, the same ones
-    every time.
-    """
-    rng = np.random.default_rng(0)
-    chosen = [
-        rng.permutation(np.flatnonzero(codes == code))[:most]
-        for code in np.unique(codes)
-    ]
-    return np.sort(np.concatenate(chosen))
+    return places_above_lowest(values, PLACE_STEPS, threads_in_use()).reshape(
+        values.shape
+    )

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.matrices import as_dense, product
-from optirank._util.work import one_blas_thread, threads
+from optirank._util.work import one_blas_thread, threads, threads_in_use
 from optirank.ranks.scoring import needed_values, weighted_ranks, worth_compiling
 
 if TYPE_CHECKING:
@@ -84,24 +84,22 @@ def vote_scores(
     return scores
 
 
-def sort_groups(values: Any, n_threads: int = 1) -> NDArray:
+def sort_groups(values: Any) -> NDArray:
     """Number the distinct values of every sample, in rising order."""
     from optirank.ranks.orders import order_samples
 
-    orders: Any = order_samples(as_dense(values), n_threads)
+    orders: Any = order_samples(as_dense(values), threads_in_use())
     return orders.groups
 
 
-def doubled_ranks_among(
-    groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1
-) -> NDArray:
+def doubled_ranks_among(groups: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """Twice the ranks of some genes among themselves, for some samples."""
     from optirank._compiled.rank_loops import doubled_ranks
 
     small = 2 * len(columns) <= np.iinfo(np.uint16).max
     out = np.empty((len(rows), len(columns)), np.uint16 if small else np.uint32)
     parts = [slice(at, at + BLOCK_ROWS) for at in range(0, len(rows), BLOCK_ROWS)]
-    with threads(min(n_threads, len(parts))) as map_parts:
+    with threads(min(threads_in_use(), len(parts))) as map_parts:
         ranked = map_parts(
             lambda part: doubled_ranks(groups, rows[part], columns, out[part]), parts
         )
@@ -110,10 +108,10 @@ def doubled_ranks_among(
 
 
 def ranked_scores(
-    groups: NDArray, rows: NDArray, columns: NDArray, coef: NDArray, n_threads: int = 1
+    groups: NDArray, rows: NDArray, columns: NDArray, coef: NDArray
 ) -> NDArray:
     """Scores of sorted samples by some genes; -inf for classes without weights."""
-    scores = centred(doubled_ranks_among(groups, rows, columns, n_threads)) @ coef.T
+    scores = centred(doubled_ranks_among(groups, rows, columns)) @ coef.T
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
@@ -126,7 +124,6 @@ def fit_votes(
     l2: float,
     tol: float,
     start: NDArray | None = None,
-    n_threads: int = 1,
 ) -> NDArray:
     """Fit weights on centred ranks, one row for two classes, else one per class.
 
@@ -145,8 +142,6 @@ def fit_votes(
         The largest entry of the gradient at which to stop.
     start : array of shape (rows, k), optional
         Weights to start from.
-    n_threads : int
-        Threads; they change the time alone.
     """
     from scipy.optimize import minimize
 
@@ -159,7 +154,7 @@ def fit_votes(
     shift = np.float32(k - 1)
     scale = 1.0 / (2.0 * k)
 
-    with one_blas_thread(), threads(min(n_threads, len(blocks))) as map_blocks:
+    with one_blas_thread(), threads(min(threads_in_use(), len(blocks))) as map_blocks:
 
         def objective(x: NDArray) -> tuple[float, NDArray]:
             W = x.reshape(k, n_rows)

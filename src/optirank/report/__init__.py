@@ -21,7 +21,7 @@ from optirank.verbs.cards import card_tables, model_card
 from optirank.verbs.design import DesignResult
 from optirank.verbs.evaluate import Evaluation
 from optirank.verbs.labels import Labels
-from optirank.verbs.train import TrainingResult
+from optirank.verbs.training import TrainingResult
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -28,13 +28,11 @@ from optirank.report.labels import (
 from optirank.verbs.performance import MEASURES, TARGETS
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from optirank.model import Model
     from optirank.verbs.design import DesignResult
     from optirank.verbs.evaluate import Evaluation
     from optirank.verbs.performance import Performance
-    from optirank.verbs.train import TrainingResult
+    from optirank.verbs.training import TrainingResult
 
 # Sensitivity below which a class is marked: more than one in five is missed
 _WEAK = 0.8
@@ -261,8 +259,6 @@ def design_view(result: DesignResult) -> dict[str, Any]:
         "curve": curve.to_dict("records") if len(curve) > 1 else [],
         "genes": result.genes.to_dict("records"),
         "n_shown": min(n_genes, MOST_GENES),
-        "additions": _together(result.additions),
-        "idle": _together(result.idle),
         "test": "" if result.test is None else Path(result.test.source).name,
         "left_out": result.left_out,
         "figures": _figures(result),
@@ -271,21 +267,10 @@ def design_view(result: DesignResult) -> dict[str, Any]:
     }
 
 
-def _together(table: pd.DataFrame | None) -> dict[str, Any]:
-    """Genes with the accuracy that they give together."""
-    if table is None or not len(table):
-        return {}
-    return {
-        "n": len(table),
-        "names": some(table["gene"], 60),
-        "accuracy": float(table["balanced_accuracy"].iloc[0]),
-    }
-
-
 def _figures(result: DesignResult) -> dict[str, str]:
     training = result.training
     classes = [str(name) for name in result.model.classes]
-    about = ["n", "low", "high", "n_genes", "depends_on"]
+    about = ["n", "low", "high", "n_genes"]
     shares = result.classes.drop(columns=about)
     shares = shares.rename(columns={"sensitivity": "held-out samples"})
     figures = {

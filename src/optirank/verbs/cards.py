@@ -51,9 +51,8 @@ def model_card(
             "confidence",
             "calibrated on held-out samples" if calibrated else "not calibrated",
         ),
-        ("withholds", _withholds(model)),
         ("tree of labels", _tree(model)),
-        ("Cell Ontology", _terms(model)),
+        ("ids of labels", _ids(model)),
         ("label", card.label),
         ("batch", card.batch),
         ("trained on", card.source),
@@ -61,7 +60,6 @@ def model_card(
         ("samples", card.n_samples or ""),
         ("folds", card.n_folds or ""),
         ("values", str(card.values) if card.values.scale else ""),
-        ("checksum", card.checksum),
         ("command", card.command),
         ("versions", ", ".join(f"{k} {v}" for k, v in card.versions.items())),
         *(("note", note) for note in card.notes),
@@ -113,13 +111,6 @@ def _judged_line(card: Card) -> str:
     )
 
 
-def _withholds(model: Model) -> str:
-    control = model.panel.error_control
-    if control is None or control.target_error is None:
-        return "no labels"
-    return f"labels, to reach an error of {control.target_error:g}"
-
-
 def _tree(model: Model) -> str:
     """Each label of the tree that has labels below it, with them."""
     if model.tree is None:
@@ -132,11 +123,11 @@ def _tree(model: Model) -> str:
     return "; ".join(groups)
 
 
-def _terms(model: Model) -> str:
+def _ids(model: Model) -> str:
+    """How many labels have an id."""
     if model.terms is None:
         return ""
-    n_known = len(model.terms.ids)
-    return f"{model.terms.version}, ids of {n_known} of {len(model.labels)} labels"
+    return f"{len(model.terms.ids)} of {len(model.labels)} labels"
 
 
 def card_tables(model: Model) -> dict[str, CardTable]:

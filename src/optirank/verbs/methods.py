@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank._util.notes import note
+from optirank._util.work import threads_in_use
 from optirank.model import Model
 from optirank.model.card import CurvePoint
 from optirank.model.predictor import SizedPanel
 from optirank.panel.elimination import is_learned, search_panels
 from optirank.ranks.scoring import best_class, by_class, weighted_ranks
-from optirank.verbs.train import Fitted
+from optirank.verbs.training import Fitted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank._util.matrices import Progress
     from optirank.verbs.options import TrainingOptions
-    from optirank.verbs.preparation import Prepared
+    from optirank.verbs.training_set import TrainingSet
 
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
 _GRID: Any = {"n_references": (0.05, 0.2), "l1s": (1e-3,), "l2s": (1e-3, 1e-2)}
@@ -32,29 +34,28 @@ _BLOCK = 1 << 22  # ranks held at a time: 32 MiB
 
 
 def train_panel(
-    prepared: Prepared, options: TrainingOptions, progress: Progress
+    training_set: TrainingSet, options: TrainingOptions, progress: Progress
 ) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
-    tree = prepared.tree
+    tree = training_set.samples.tree
     path, n_genes, held_out = search_panels(
-        prepared.sums,
-        prepared.kept,
-        prepared.X,
-        prepared.fold_of,
-        prepared.codes,
-        len(prepared.classes),
-        prepared.run_pass,
-        sample_weight=prepared.weights,
-        n_genes=prepared.n_genes,
-        include=prepared.include,
-        allowed=prepared.allowed,
-        per_class=prepared.per_class,
-        contrasts=tree and tree.contrasts(prepared.classes)[1],
-        n_threads=prepared.n_threads,
+        training_set.sums,
+        training_set.kept,
+        training_set.X,
+        training_set.fold_of,
+        training_set.samples.codes,
+        len(training_set.samples.classes),
+        training_set.run_pass,
+        sample_weight=training_set.samples.weights,
+        n_genes=training_set.n_genes,
+        include=training_set.include,
+        allowed=training_set.allowed,
+        per_class=training_set.per_class,
+        contrasts=tree and tree.contrasts(training_set.samples.classes)[1],
         progress=progress,
     )
-    genes = prepared.genes
-    of_model = 0 if len(prepared.classes) == 2 else slice(None)
+    genes = training_set.genes
+    of_model = 0 if len(training_set.samples.classes) == 2 else slice(None)
     panels = {
         size: SizedPanel(
             genes=genes[panel.genes],
@@ -69,7 +70,7 @@ def train_panel(
         panels=panels,
         n_genes=n_genes,
         genes=genes,
-        X=prepared.X,
+        X=training_set.X,
         held_out=held_out.rows,
         scores={size: held_out.scores[size][:, of_model] for size in panels},
         curve=[CurvePoint(*point) for point in held_out.curve()],
@@ -82,7 +83,7 @@ def train_panel(
 
 
 def train_optirank(
-    prepared: Prepared, options: TrainingOptions, progress: Progress
+    training_set: TrainingSet, options: TrainingOptions, progress: Progress
 ) -> Fitted:
     """The paper's classifier: `OptirankClassifierCV` with the folds of the training.
 
@@ -93,20 +94,20 @@ def train_optirank(
     from optirank.estimators.optirank import OptirankClassifier
     from optirank.estimators.optirank_cv import OptirankClassifierCV
 
-    sums = prepared.sums
-    rows = prepared.kept
-    X = prepared.X.tocsr() if hasattr(prepared.X, "tocsr") else prepared.X
-    y = prepared.codes[rows]
-    fold = prepared.fold_of[rows]
-    weights = prepared.weights[rows]
-    n_jobs = prepared.n_threads
+    sums = training_set.sums
+    rows = training_set.kept
+    X = training_set.X.tocsr() if hasattr(training_set.X, "tocsr") else training_set.X
+    y = training_set.samples.codes[rows]
+    fold = training_set.fold_of[rows]
+    weights = training_set.samples.weights[rows]
+    n_jobs = threads_in_use()
     numbers = np.unique(fold[fold >= 0])
     folds = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in numbers]
     columns = sums.best_genes(_N_CANDIDATES)
     search = OptirankClassifierCV(**_GRID, cv=folds, n_jobs=n_jobs)
     search.fit(X[:, columns], y, weights)
     progress(1, 2)
-    n_classes = len(prepared.classes)
+    n_classes = len(training_set.samples.classes)
     scores = np.full((len(rows), n_classes), -np.inf)
     accuracies = []
     for number, (train, test) in zip(numbers, folds, strict=True):
@@ -120,9 +121,10 @@ def train_optirank(
         accuracies.append(balanced_accuracy(y[fair], best_class(scores[fair])))
     progress(2, 2)
     learned = (fold >= 0) & is_learned(scores, y)
-    names = prepared.genes[columns]
+    names = training_set.genes[columns]
     model = Model.from_estimator(search, names)
     chosen = ", ".join(f"{key} {value:g}" for key, value in search.best_params_.items())
+    note(f"setting chosen among {len(search.cv_results_['params'])}: {chosen}")
     error = float(standard_error(np.array(accuracies)))
     return Fitted(
         panels={model.n_genes: _with_mean_ranks(model.panel, X[:, columns], y)},
@@ -132,7 +134,7 @@ def train_optirank(
         held_out=rows[learned],
         scores={model.n_genes: scores[learned, 1 if n_classes == 2 else slice(None)]},
         curve=[CurvePoint(model.n_genes, float("nan"), error)],
-        notes=(f"setting chosen among {len(search.cv_results_['params'])}: {chosen}",),
+        fold_panels={},
     )
 
 

@@ -21,14 +21,9 @@ if TYPE_CHECKING:
     from optirank.io.homologs import Homologs
     from optirank.model import Model
 
-METHODS = {
-    "panel": "optirank.verbs.methods:train_panel",
-    "optirank": "optirank.verbs.methods:train_optirank",
-}
-"""The methods of ``train``: a module and a function of it, of the prepared samples, the
-options and a callback for the progress, which returns a `train.Fitted`."""
-
-ONTOLOGY = "ontology"  # in place of a file, a tree of the Cell Ontology
+File = str | os.PathLike[str]
+Genes = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
+METHODS = ("panel", "optirank")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,18 +31,17 @@ class ReferenceOptions:
     """What a user may ask of a training and of a design alike.
 
     ``label`` are the columns of the labels, from coarse to fine; it, ``include`` and
-    ``exclude`` become tuples, also where one name is given.
-    ``query_genes`` are the genes of the data to be labelled later, found by name as in
-    prediction; ``n_jobs`` are threads, -1 for all processors.
+    ``exclude`` become tuples, also where one is given. Genes are names, patterns, and
+    files that list some. ``query_genes`` are the genes of the data to be labelled
+    later; ``n_jobs`` are threads, -1 for all processors.
     """
 
     label: str | Sequence[str]
     batch: str | None = None
     n_jobs: int | None = None
-    gene_list: Sequence[str] | None = None
     query_genes: Sequence[str] | None = None
-    include: Sequence[str] | str = ()
-    exclude: Sequence[str] | str = ()
+    include: Genes = ()
+    exclude: Genes = ()
     name: str = ""
     description: str = ""
 
@@ -55,25 +49,26 @@ class ReferenceOptions:
         if not self.label or not all(self.label):
             raise ValueError(f"label={self.label!r}: name each column of labels")
         for name in ("label", "include", "exclude"):
-            given = getattr(self, name)
-            several = (given,) if isinstance(given, str) else tuple(map(str, given))
-            object.__setattr__(self, name, several)
+            self._set_several(name)
+
+    def _set_several(self, name: str) -> None:
+        """Make a tuple of texts of what was given, one or several."""
+        given = getattr(self, name)
+        items = (given,) if isinstance(given, str | os.PathLike) else given
+        object.__setattr__(self, name, tuple(map(os.fspath, items)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(ReferenceOptions):
     """What a user may ask of a training: parameters of :func:`optirank.tl.train`."""
 
-    tree: Mapping[str, str] | str | os.PathLike[str] | None = None
-    ontology: Mapping[str, str] | str | os.PathLike[str] | None = None
+    tree: Mapping[str, str] | File | None = None
+    ontology: Mapping[str, str] | File | None = None
     mapping: Mapping[str, str] | None = None
     method: str = "panel"
-    target_error: float | None = None
     n_genes: Any = "auto"  # or a number; "auto": by held-out accuracy
 
     def __post_init__(self) -> None:
-        from optirank.model.confidence import check_target_error  # NumPy loads
-
         super().__post_init__()
         if len(self.label) > 1 and self.tree is not None:
             raise ValueError(
@@ -86,8 +81,6 @@ class TrainingOptions(ReferenceOptions):
             raise ValueError(
                 f"{self.n_genes!r} genes: give at least 2 genes, or 'auto'"
             )
-        if self.target_error is not None:
-            check_target_error(self.target_error)
         if self.method != "panel" and (self.include or self.n_genes != "auto"):
             raise ValueError(
                 f"method={self.method!r} chooses its genes itself: leave out include= "
@@ -100,13 +93,14 @@ class DesignOptions(ReferenceOptions):
     """What a user may ask of a design: parameters of :func:`optirank.tl.design`."""
 
     n_genes: int | None = None
-    skip_unknown: bool = False
+    gene_list: Genes = ()
     min_mean: float | None = None
     max_mean: float | None = None
     per_class: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._set_several("gene_list")
         if self.n_genes is not None and not _is_size(self.n_genes):
             raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
         if self.per_class < 0:

@@ -1,40 +1,38 @@
 """Train a model on labelled profiles, and say how well it does on held-out samples.
 
-A method of training is an entry of `METHODS`: a function that gives weights with the
-scores of held-out samples. All else is the same for every method: calibration, error
-control, the out-of-distribution score, tables and the card of the model.
+A `TrainingSet` looks at all samples once, a method chooses genes and weights and scores
+held-out samples (`optirank.verbs.methods`). What follows is the same for every method:
+calibration, error control, likeness, tables and the card.
 """
 
 from __future__ import annotations
 
-import importlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from optirank import __version__
-from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank.io.data import source_of
+from optirank._util.notes import Notes, collected_notes, warn
+from optirank._util.work import using_threads
 from optirank.io.objects import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
 from optirank.model.likeness import FurtherGenes, ValueCounter
-from optirank.model.predictor import SizedPanel
 from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.verbs.cards import size_table
-from optirank.verbs.options import METHODS, Result, TrainingOptions
+from optirank.verbs.options import Result, TrainingOptions
 from optirank.verbs.performance import Performance, performance
-from optirank.verbs.preparation import Prepared, prepare
+from optirank.verbs.training_set import TrainingSet
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -42,9 +40,8 @@ if TYPE_CHECKING:
 
     from optirank._util.matrices import Progress
     from optirank.io.cluster import Cluster
+    from optirank.model.predictor import SizedPanel
     from optirank.panel.elimination import Panel
-
-__all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 
 _FEW = 10  # samples of a class below which its held-out figures say little
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
@@ -87,12 +84,13 @@ class TrainingResult(Result):
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """Those of the performance, ``held_out`` and ``curve``."""
-        own = {"held_out": self.held_out, "curve": self.curve}
-        return self.performance.tables | own
+        return self.performance.tables | {
+            "held_out": self.held_out,
+            "curve": self.curve,
+        }
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(NamedTuple):
     """What a method of training gives back.
 
     Attributes
@@ -108,7 +106,6 @@ class Fitted:
         fold could not learn.
     curve : held-out accuracy by number of genes.
     fold_panels : panels of ``n_genes`` genes that were found without each fold.
-    notes : sentences for the user.
     """
 
     panels: dict[int, SizedPanel]
@@ -118,8 +115,7 @@ class Fitted:
     held_out: NDArray
     scores: dict[int, NDArray]
     curve: list[CurvePoint]
-    fold_panels: Mapping[int, Panel] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    fold_panels: Mapping[int, Panel]
 
 
 def train(
@@ -127,8 +123,7 @@ def train(
     options: TrainingOptions,
     *,
     command: str = "",
-    source: str | None = None,
-    say: Callable[[str], None] | None = None,
+    source: str = "",
     progress: Progress | None = None,
     cluster: Cluster | None = None,
 ) -> TrainingResult:
@@ -138,154 +133,123 @@ def train(
     three samples are left out; ``notes`` of the result say so. Five folds repeat the
     whole training without some of the samples (or sources), which gives the held-out
     accuracy of every size of the panel, the calibration, the error control and the
-    out-of-distribution score.
+    likeness.
 
     Parameters
     ----------
-    data : labelled profiles as readers leave them, or several (`optirank.io.objects`).
+    data : labelled profiles, or several over the same genes.
     options : what is asked for.
     command, source : how the model was made and from what, for its card.
-    say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
-    cluster : runs passes over the samples, see `optirank.io.passes`.
+    cluster : runs passes over the samples.
     """
-    prepared = prepare(data, options, cluster=cluster)
-    say_all(say, [*prepared.notes, prepared.summary()])
-    made_of = source or source_of(data)
-    result = train_prepared(prepared, options, command, made_of, progress)
-    say_all(say, result.notes[len(prepared.notes) :])
-    return result
+    with collected_notes() as said, using_threads(options.n_jobs):
+        training_set = TrainingSet(data, options, cluster)
+        training_set.choose_genes(options)
+        return train_model(training_set, options, said, command, source, progress)
 
 
-def say_all(say: Callable[[str], None] | None, lines: Sequence[str]) -> None:
-    """Say sentences, each once."""
-    if say is not None:
-        for line in dict.fromkeys(lines):
-            say(line)
-
-
-def train_prepared(
-    prepared: Prepared,
+def train_model(
+    training_set: TrainingSet,
     options: TrainingOptions,
+    said: Notes,
     command: str = "",
     source: str = "",
     progress: Progress | None = None,
 ) -> TrainingResult:
     """Train on samples and genes that were looked at, calibrate by the held-out scores,
-    and gather all there is to say; parameters are those of `train`.
+    and gather all there is to say (``said``); parameters are those of `train`.
     """
-    module, _, function = METHODS[options.method].partition(":")
-    method = getattr(importlib.import_module(module), function)
-    fitted = method(prepared, options, progress or (lambda *_: None))
-    classes = prepared.classes
+    # SciPy's optimisers take a while to load
+    from optirank.verbs.methods import train_optirank, train_panel
+
+    fit = train_panel if options.method == "panel" else train_optirank
+    fitted = fit(training_set, options, progress or (lambda *_: None))
+    classes = training_set.samples.classes
+    codes = training_set.samples.codes
     panels = fitted.panels | {
-        size: _measured(fitted.panels[size], prepared, fitted, size)
+        size: _measured_panel(fitted.panels[size], training_set, fitted, size)
         for size in fitted.scores
     }
-    own = panels[fitted.n_genes]
-    held_out, probabilities = _held_out_table(own, prepared, fitted)
+    panel = panels[fitted.n_genes]
+    held_out, probabilities = _held_out_table(panel, training_set, fitted)
     truth, predicted = (held_out[name].to_numpy() for name in ("label", "predicted"))
-    judged = performance(
-        truth,
-        predicted,
-        probabilities,
-        list(classes),
-    )
-    panels[fitted.n_genes], warnings = _with_target(own, options.target_error)
+    judged = performance(truth, predicted, probabilities, list(classes))
     curve = [
         replace(point, balanced_accuracy=judged.balanced_accuracy)
         if point.n_genes == fitted.n_genes
         else point
         for point in fitted.curve
     ]
-    if prepared.standardised:
-        warnings.append(STANDARDISED)
-    warnings += _warnings(judged, prepared)
-    notes = [*prepared.notes, *fitted.notes]
+    _warn_of_weakness(judged, codes, classes)
     model = Model(
         classes=classes,
         n_genes=fitted.n_genes,
         panels=panels,
         n_features=len(fitted.genes),
-        card=_card(
-            prepared,
-            options,
-            fitted,
-            curve,
+        card=Card(
+            **_origin(training_set, options, fitted),
+            curve=tuple(curve),
+            standard_error={point.n_genes: point.standard_error for point in curve}.get(
+                fitted.n_genes
+            ),
             balanced_accuracy=judged.balanced_accuracy,
             interval=tuple(float(end) for end in judged.interval),
             held_out=class_counts(truth, predicted, classes),
-            # They rise, so that they do not tell which sample is which
-            held_out_probabilities={
-                str(name): tuple(np.sort(probabilities[truth == name, 1]).tolist())
-                for name in classes
-                if len(classes) == 2
-            },
             judged=_judged_sources(held_out, options.batch, classes),
             command=command,
-            source=str(source),
-            notes=(*notes, *warnings),
+            source=source or training_set.source,
+            notes=(*said.notes, *said.warnings),
         ),
-        further=_further(prepared, own),
-        tree=prepared.tree,
-        terms=prepared.terms,
+        further=_further_genes(training_set, panel),
+        tree=training_set.samples.tree,
+        terms=training_set.samples.terms,
     )
     return TrainingResult(
         model=model,
         held_out=held_out,
         curve=size_table(model),
         performance=judged,
-        notes=notes,
-        warnings=warnings,
+        notes=said.notes,
+        warnings=said.warnings,
         fold_panels=fitted.fold_panels,
     )
 
 
-def _with_target(
-    panel: SizedPanel, target_error: float | None
-) -> tuple[SizedPanel, list[str]]:
-    """Store a target error, or say that the held-out samples cannot show it."""
-    control = panel.error_control
-    if target_error is None or control is None:
-        return panel, []
-    try:
-        control.at(target_error)
-    except ValueError as error:
-        return panel, [f"the model withholds no labels: {error}"]
-    return replace(panel, error_control=replace(control, target_error=target_error)), []
-
-
-def _measured(
-    panel: SizedPanel, prepared: Prepared, fitted: Fitted, size: int
+def _measured_panel(
+    panel: SizedPanel, training_set: TrainingSet, fitted: Fitted, size: int
 ) -> SizedPanel:
-    """A panel with its calibration, error control and out-of-distribution score."""
-    classes = prepared.classes
+    """A panel with its calibration, error control and likeness."""
+    samples = training_set.samples
+    classes = samples.classes
     rows, scores = fitted.held_out, fitted.scores[size]
-    truth = classes[prepared.codes[rows]]
+    truth = classes[samples.codes[rows]]
     predicted = classes[best_class(scores)]
     calibration = fit_calibration(scores, truth, classes)
     probabilities = calibration.probabilities(np.maximum(scores, NEVER))
-    if prepared.tree is not None:
-        control = fit_tree_control(prepared.tree, probabilities, [*classes], truth)
+    if samples.tree is not None:
+        control = fit_tree_control(samples.tree, probabilities, [*classes], truth)
     else:
         confidence = probabilities.max(axis=1)
         control = fit_error_control(confidence, predicted == truth, truth)
     ranks = panel_ranks(fitted.X[:, panel.columns], compiled=True)
-    of_rows = np.full(len(prepared.codes), None)
-    of_rows[rows] = predicted
-    kept = prepared.kept
-    true_classes = classes[prepared.codes[kept]]
-    likeness = fit_likeness(ranks, true_classes, of_rows[kept], classes)
+    held_out_labels = np.full(len(samples.codes), None)
+    held_out_labels[rows] = predicted
+    kept = training_set.kept
+    likeness = fit_likeness(
+        ranks, classes[samples.codes[kept]], held_out_labels[kept], classes
+    )
     return replace(
         panel, calibration=calibration, error_control=control, likeness=likeness
     )
 
 
 def _held_out_table(
-    panel: SizedPanel, prepared: Prepared, fitted: Fitted
+    panel: SizedPanel, training_set: TrainingSet, fitted: Fitted
 ) -> tuple[pd.DataFrame, NDArray]:
     """The held-out samples with their labels, and their probabilities."""
-    classes = prepared.classes
+    samples = training_set.samples
+    classes = samples.classes
     in_file = np.argsort(fitted.held_out)
     rows = fitted.held_out[in_file]
     scores = fitted.scores[fitted.n_genes][in_file]
@@ -293,68 +257,61 @@ def _held_out_table(
     probabilities = panel.probabilities(bounded)
     table = pd.DataFrame(
         {
-            "sample": prepared.samples[rows],
-            "label": classes[prepared.codes[rows]],
+            "sample": samples.names[rows],
+            "label": classes[samples.codes[rows]],
             "predicted": classes[best_class(scores)],
             "confidence": probabilities.max(axis=1),
-            "fold": prepared.fold_of[rows] + 1,
+            "fold": training_set.fold_of[rows] + 1,
         }
     )
-    if prepared.sources is not None:
-        table["source"] = prepared.sources[rows]
+    if samples.sources is not None:
+        table["source"] = samples.sources[rows]
     columns = np.atleast_2d(bounded.T)
     for name, column in zip(classes[-len(columns) :], columns, strict=True):
         table[f"score_{name}"] = column
     return table, probabilities
 
 
-def _further(prepared: Prepared, panel: SizedPanel) -> FurtherGenes | None:
+def _further_genes(training_set: TrainingSet, panel: SizedPanel) -> FurtherGenes | None:
     """Mean ranks of each class over genes outside the panel, where there are some.
 
     They are of the samples that training keeps in memory anyway.
     """
-    in_panel = np.flatnonzero(np.isin(prepared.genes, panel.genes))
-    genes = further_genes(prepared.sums, in_panel)
+    in_panel = np.flatnonzero(np.isin(training_set.genes, panel.genes))
+    genes = further_genes(training_set.sums, in_panel)
     if not len(genes):
         return None
-    codes = prepared.codes[prepared.kept]
-    ranks = RanksByLabel(lambda _, rows: codes[rows], len(prepared.classes))
-    fold_matrix(prepared.X, [ranks], genes)
+    samples = training_set.samples
+    codes = samples.codes[training_set.kept]
+    ranks = RanksByLabel(lambda _, rows: codes[rows], len(samples.classes))
+    fold_matrix(training_set.X, [ranks], genes)
     means = ranks.result()[1].astype(np.float16)
-    return FurtherGenes(prepared.genes[genes], means)
+    return FurtherGenes(training_set.genes[genes], means)
 
 
-def _card(
-    prepared: Prepared,
-    options: TrainingOptions,
-    fitted: Fitted,
-    curve: Sequence[CurvePoint],
-    **judged: Any,
-) -> Card:
-    """What the model file says of the training."""
-    classes = [str(name) for name in prepared.classes]
-    counts = np.bincount(prepared.codes, minlength=len(classes)).tolist()
-    errors = {point.n_genes: point.standard_error for point in curve}
+def _origin(
+    training_set: TrainingSet, options: TrainingOptions, fitted: Fitted
+) -> dict[str, Any]:
+    """What the card says of the data, and of the program."""
+    samples = training_set.samples
+    classes = [str(name) for name in samples.classes]
+    counts = np.bincount(samples.codes, minlength=len(classes)).tolist()
     values = ValueCounter()
-    panel_values = fitted.X[:, fitted.panels[fitted.n_genes].columns]
-    values.add(panel_values)
+    values.add(fitted.X[:, fitted.panels[fitted.n_genes].columns])
     versions = {"optirank": __version__, "python": platform.python_version()}
-    return Card(
-        name=options.name,
-        description=options.description,
-        method=options.method,
-        label=", ".join(options.label),
-        batch=options.batch or "",
-        n_samples=len(prepared.codes),
-        class_counts=dict(zip(classes, counts, strict=True)),
-        n_genes_of_file=prepared.n_genes_of_file,
-        n_folds=prepared.n_folds,
-        values=values.result(),
-        standard_error=errors.get(fitted.n_genes),
-        curve=tuple(curve),
-        versions=versions | {name: version(name) for name in _VERSIONS},
-        **judged,
-    )
+    return {
+        "name": options.name,
+        "description": options.description,
+        "method": options.method,
+        "label": ", ".join(options.label),
+        "batch": options.batch or "",
+        "n_samples": len(samples.codes),
+        "class_counts": dict(zip(classes, counts, strict=True)),
+        "n_genes_of_file": training_set.n_genes_of_file,
+        "n_folds": training_set.n_folds,
+        "values": values.result(),
+        "versions": versions | {name: version(name) for name in _VERSIONS},
+    }
 
 
 def _judged_sources(
@@ -369,10 +326,8 @@ def _judged_sources(
     sets = []
     for number, (source, part) in enumerate(held_out.groupby("source", sort=True), 1):
         name = str(source) if batch == FILE_COLUMN else f"{batch} {number}"
-        counts = class_counts(
-            part["label"].to_numpy(), part["predicted"].to_numpy(), classes
-        )
-        sets.append(JudgedSet(name, counts))
+        truth, predicted = part["label"].to_numpy(), part["predicted"].to_numpy()
+        sets.append(JudgedSet(name, class_counts(truth, predicted, classes)))
     return tuple(sets)
 
 
@@ -384,35 +339,30 @@ def class_counts(
     given_names = np.asarray(predicted).astype(str)
     counts = {}
     for name in map(str, classes):
-        of_class = true_names == name
-        called = given_names == name
-        if of_class.any():
+        is_class = true_names == name
+        is_called = given_names == name
+        if is_class.any():
             counts[name] = ClassCounts(
-                right=int((called & of_class).sum()),
-                n=int(of_class.sum()),
-                false=int((called & ~of_class).sum()),
-                n_others=int((~of_class).sum()),
+                right=int((is_called & is_class).sum()),
+                n=int(is_class.sum()),
+                false=int((is_called & ~is_class).sum()),
+                n_others=int((~is_class).sum()),
             )
     return counts
 
 
-def _warnings(judged: Performance, prepared: Prepared) -> list[str]:
-    """What needs attention: a model that may know nothing, and classes of few
-    samples.
-    """
-    warnings = []
-    classes = prepared.classes
+def _warn_of_weakness(judged: Performance, codes: NDArray, classes: NDArray) -> None:
+    """Warn of a model that may know nothing, and of classes of few samples."""
     chance = 1.0 / len(classes)
     if judged.interval[0] <= chance:
-        warnings.append(
+        warn(
             f"the accuracy of held-out samples, {judged.headline()}, cannot be told "
             f"from chance ({chance:.0%}): do not rely on this model"
         )
-    counts = zip(classes, np.bincount(prepared.codes), strict=True)
+    counts = zip(classes, np.bincount(codes), strict=True)
     few = [f"{name} ({n})" for name, n in counts if n < _FEW]
     if few:
-        warnings.append(
+        warn(
             f"classes of fewer than {_FEW} samples are learned from little, and their "
             f"figures are rough: {some(few, 10)}"
         )
-    return warnings

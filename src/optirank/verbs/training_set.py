@@ -1,0 +1,210 @@
+"""What a training works on: usable samples and genes, and what one pass over them
+gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from optirank._util.matrices import STANDARDISED, GeneMoments, PerSample
+from optirank._util.names import counted
+from optirank._util.notes import note, warn
+from optirank.estimators.selection import N_FOLDS
+from optirank.io.data import (
+    DataError,
+    annotations_of,
+    gene_names,
+    notes_of,
+    parts_of,
+    source_of,
+)
+from optirank.io.homologs import in_names_of
+from optirank.io.passes import run_pass, unique_genes
+from optirank.panel.samples import DrawnSamples, keys_of_names
+from optirank.verbs.gene_lists import (
+    excluded_genes,
+    find_listed_genes,
+    genes_of_items,
+    included_genes,
+    shared_genes,
+)
+from optirank.verbs.samples import labelled_samples
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+    from numpy.typing import NDArray
+
+    from optirank._util.matrices import Accumulator
+    from optirank.io.cluster import Cluster
+    from optirank.verbs.options import TrainingOptions
+
+
+class TrainingSet:
+    """Samples and genes, before anything is fitted.
+
+    Attributes
+    ----------
+    data, cluster : the profiles, and where passes over them run instead of here.
+    source : what they are called in messages.
+    genes : names of the genes in use, of the ``n_genes_of_file`` that there are.
+    samples : `LabelledSamples`, those in use.
+    n_genes : of the panel; "auto" chooses by held-out accuracy.
+    include, allowed : positions of the genes that must and that may be in the panel;
+        None: all may.
+    per_class : genes of largest weight that each class, of a tree each label, keeps.
+    sums, kept, X, fold_of : what the first pass gives, see `DrawnSamples.result`.
+    n_folds : how many folds there are.
+    """
+
+    n_genes: int | str = "auto"
+    include: NDArray[np.intp] = np.zeros(0, np.intp)
+    allowed: NDArray[np.intp] | None = None
+    per_class: int = 0
+
+    def __init__(
+        self,
+        data: AnnData | Sequence[AnnData],
+        options: TrainingOptions,
+        cluster: Cluster | None = None,
+    ) -> None:
+        parts = parts_of(data)
+        if options.query_genes is not None and len(parts) == 1:
+            parts = [in_names_of(parts[0], options.query_genes)]
+        self.data = [unique_genes(part) for part in parts]
+        for text in notes_of(self.data):
+            note(text)
+        self.cluster = cluster
+        self.source = source_of(self.data)
+        names = gene_names(self.data)
+        self.n_genes_of_file = len(names)
+        self.genes = names[self._usable_genes(names.astype(str).tolist(), options)]
+        obs = annotations_of(self.data)
+        self.samples = labelled_samples(obs, options, self.source)
+        empty = self._look()
+        if len(empty):  # folds are of the samples that are left
+            empty = self.samples.rows[empty]
+            self.samples = labelled_samples(obs, options, self.source, empty)
+            self._look()
+        note(
+            f"{len(self.samples.rows)} samples, {len(self.genes)} genes, "
+            f"{len(self.samples.classes)} classes, {self.n_folds} folds"
+        )
+
+    def _usable_genes(self, names: list[str], options: TrainingOptions) -> NDArray:
+        """Rising positions of the genes that are read."""
+        positions = np.flatnonzero(~excluded_genes(names, options.exclude))
+        if len(positions) < 2:
+            raise DataError(
+                f"{self.source}: {len(positions)} of {len(names)} genes are left to "
+                "choose from, and ranks need at least 2"
+            )
+        if options.query_genes is None:
+            return positions
+        left = [names[k] for k in positions]
+        whose = "the data to be labelled have"
+        return positions[shared_genes(left, self.source, options.query_genes, whose)]
+
+    def _look(self) -> NDArray[np.intp]:
+        """The first pass over all samples and genes.
+
+        Gives the positions, among the samples, of those without values to rank.
+        """
+        samples = self.samples
+        empty = PerSample(len(samples.rows), self._are_empty)
+        moments = GeneMoments()
+        drawn = DrawnSamples(
+            samples.codes,
+            keys_of_names(self.genes),
+            len(samples.classes),
+            fold_of=samples.fold_of,
+            n_folds=N_FOLDS,
+        )
+        self.run_pass([empty, moments, drawn])
+        self.sums, self.kept, self.X, self.fold_of, n_repeated = drawn.result()
+        self.n_folds = len(np.unique(self.fold_of[self.fold_of >= 0]))
+        if moments.result():
+            warn(STANDARDISED)
+        if n_repeated:
+            what = "equal samples are in one fold"
+            if samples.sources is not None:
+                what = (
+                    "where they are in several sources, held-out figures are too high"
+                )
+            note(
+                f"{n_repeated} samples have the same order of genes as another sample, "
+                f"and are probably copies: {what}"
+            )
+        return np.flatnonzero(empty.result())
+
+    def _are_empty(self, block: Any) -> NDArray[np.bool_]:
+        """Which samples of a block have the same value in every gene.
+
+        Values that are missing, infinite or no numbers are refused.
+        """
+        values = block.data if sparse.issparse(block) else block
+        if values.dtype.kind not in "buif":
+            raise DataError(
+                f"{self.source}: the matrix holds {values.dtype}, not numbers"
+            )
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            n_missing = int((~np.isfinite(values)).sum())
+            what = counted(n_missing, "value is", "values are")
+            raise DataError(
+                f"{self.source}: {what} missing or infinite (NaN, inf): fill in what "
+                "is missing, or leave these genes or samples out"
+            )
+        lowest, highest = block.min(axis=1), block.max(axis=1)
+        if sparse.issparse(block):
+            lowest, highest = lowest.toarray(), highest.toarray()
+        return np.ravel(lowest) == np.ravel(highest)
+
+    def run_pass(
+        self, accumulators: Sequence[Accumulator], columns: NDArray | None = None
+    ) -> None:
+        """Feed accumulators with all samples in use, and some of the genes (all)."""
+        genes = self.genes if columns is None else self.genes[columns]
+        rows = self.samples.rows
+        run_pass(self.data, accumulators, genes, rows=rows, cluster=self.cluster)
+
+    def choose_genes(self, options: TrainingOptions) -> None:
+        """Set the size of the panel and which genes must and may be in it.
+
+        A file of genes is the panel as it is. Where another number of genes is asked
+        for, a smaller panel is chosen among them, and a larger one extends them.
+        """
+        listed, named = self.find_genes(options.include)
+        required = np.union1d(listed, named)
+        self.n_genes, self.include = options.n_genes, required
+        if len(listed) and self.n_genes == "auto":
+            self.n_genes = len(required)
+        if self.n_genes == "auto":
+            return
+        if len(listed) and self.n_genes < len(required):
+            self.include, self.allowed = named, required
+        if self.n_genes < len(self.include):
+            raise DataError(
+                f"{len(self.include)} genes must be in a panel of {self.n_genes}: ask "
+                "for more genes, or include fewer"
+            )
+        if self.n_genes > len(self.genes):
+            raise DataError(
+                f"a panel of {self.n_genes} genes: {self.source} has {len(self.genes)} "
+                "genes that can be used; ask for fewer"
+            )
+
+    def find_genes(
+        self, items: Sequence[str]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the genes that files among the items list, and of those that
+        are named or fit a pattern.
+        """
+        names = self.genes.astype(str).tolist()
+        listed, patterns = genes_of_items(items)
+        named = included_genes(names, patterns, self.source)
+        if not listed:
+            return np.zeros(0, np.intp), named
+        return find_listed_genes(listed, names, self.source, skip=True), named
