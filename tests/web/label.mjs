@@ -3,32 +3,30 @@
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
+import { gunzipSync } from "node:zlib";
 
 const [folder] = process.argv.slice(2);
 const load = (name) => import(`${pathToFileURL(folder)}/${name}.js`);
-const [{ openTable }, { label, explainSample }, { readModel }, { labelsCsv }, { unpacked }] = await Promise.all(
-  ["tables", "predict", "model", "csv", "packed"].map(load),
+const [{ openTable }, { label }, { readModel }, { labelsCsv }, { contributions }] = await Promise.all(
+  ["tables", "predict", "model", "csv", "votes"].map(load),
 );
 
-const { model, tables, words, tasks } = JSON.parse(readFileSync(0, "utf-8"));
-const fitted = readModel(await unpacked(model));
-const packedTables = await unpacked(tables);
+const { model, words, tasks } = JSON.parse(readFileSync(0, "utf-8"));
+const fitted = readModel(JSON.parse(gunzipSync(Buffer.from(model, "base64"))));
 const results = [];
 for (const { path, options } of tasks) {
-  const file = new File([readFileSync(path)], basename(path));
   try {
-    const source = await openTable(file, fitted.genes, options, () => {});
-    const labels = await label(source, fitted, packedTables, words, options);
-    const { notes, alarms, record, missing } = labels;
+    const file = new File([readFileSync(path)], basename(path));
+    const source = await openTable(file, fitted, options, () => {});
+    const labels = await label(source, fitted, words, options);
+    const { notes, alarms, record, probabilities, panel, values } = labels;
     results.push({
       notes,
       alarms,
       record,
-      missing,
-      warnings: source.warnings,
-      probabilities: Array.from(labels.probabilities),
+      probabilities: Array.from(probabilities),
       csv: labelsCsv(labels).join(""),
-      explained: explainSample(labels, 0),
+      explained: contributions(values.subarray(0, panel.present.length), panel, labels.chosen[0]),
     });
   } catch (error) {
     results.push({ error: error.message, stack: error.stack });

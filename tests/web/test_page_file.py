@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from optirank.cli import app
 from optirank.model import load
-from optirank.web.page_file import page
+from optirank.web.page_file import page, write_page
 
 
 def optirank(*arguments):
@@ -72,9 +72,8 @@ def test_export_refuses_another_suffix(tmp_path):
     assert "a page is written as .html" in done.stderr
 
 
-def test_a_model_writes_its_page(tmp_path):
-    model = load("leukaemia-human")
-    out = model.to_html(tmp_path / "page.html", h5ad=True)
-    assert out.read_text("utf-8") == page([model], h5ad=True)
+def test_write_page_replaces_no_file_unasked(tmp_path):
+    out = write_page("leukaemia-human", tmp_path / "page.html", h5ad=True)
+    assert out.read_text("utf-8") == page([load("leukaemia-human")], h5ad=True)
     with pytest.raises(ValueError, match="exists"):
-        model.to_html(tmp_path / "page.html")
+        write_page("leukaemia-human", tmp_path / "page.html")

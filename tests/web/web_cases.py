@@ -10,6 +10,7 @@ from typing import Any
 import anndata
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from optirank.model import Model
 from optirank.model.tree import Terms, Tree
@@ -24,27 +25,12 @@ MODELS = (
     "lymphocytes-mouse",
     "pancreas-human",
 )
-N_SAMPLES = 12
-
-# Options of the page by their names in Python
-_OPTIONS = {
-    "threshold": "threshold",
-    "target_error": "targetError",
-    "unknown_rate": "unknownRate",
-    "drop_classes": "dropClasses",
-    "strict": "strict",
-    "levels": "levels",
-    "homologs": "homologs",
-}
-_READING = {
+LABELLING = {"threshold": "threshold", "target_error": "targetError"}
+READING = {
     "genes_in": "genesIn",
-    "annotations": "annotations",
     "gene_column": "geneColumn",
     "layer": "layer",
-    "use_raw": "useRaw",
     "invert": "invert",
-    "any_scale": "anyScale",
-    "drop_missing": "dropMissing",
 }
 
 
@@ -55,16 +41,15 @@ class Expected:
     csv: bytes = b""
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    probabilities: Any = None
     record: dict[str, Any] = field(default_factory=dict)
     error: str = ""
     labels: Any = None
 
 
-def expected(path: Path, model: Model, given: dict[str, Any]) -> Expected:
+def expected(path: Path, model: Model, options: dict[str, Any]) -> Expected:
     """What predict says of a file in the working directory."""
-    asked = {name: value for name, value in given.items() if name in _OPTIONS}
-    reading = {name: value for name, value in given.items() if name in _READING}
+    asked = {name: value for name, value in options.items() if name in LABELLING}
+    reading = {name: value for name, value in options.items() if name in READING}
     out = path.with_suffix(".out.csv")
     try:
         labels = predict_file(path.name, model, out, PredictOptions(**asked), **reading)
@@ -74,41 +59,31 @@ def expected(path: Path, model: Model, given: dict[str, Any]) -> Expected:
         csv=out.read_bytes(),
         notes=list(labels.notes),
         warnings=list(labels.warnings),
-        probabilities=labels.probabilities,
         record=json.loads(json.dumps(labels.record, default=np.ndarray.tolist)),
         labels=labels,
     )
 
 
-def page_options(given: dict[str, Any]) -> dict[str, Any]:
-    """The options as the page's modules take them."""
-    options: dict[str, Any] = dict.fromkeys([*_OPTIONS.values(), *_READING.values()])
-    options |= {"dropClasses": False, "useRaw": False, "annotations": []}
-    names = _OPTIONS | _READING
-    return options | {names[name]: value for name, value in given.items()}
-
-
-def same_record(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Both records say the same, numbers to nine digits."""
-    ours = {name: value for name, value in ours.items() if name != "date"}
-    if theirs["left_out_classes"]:  # predict then has the digest of what is left
-        ours = ours | {"model_sha256": theirs["model_sha256"]}
-    assert set(ours) == set(theirs)
-    for name, value in theirs.items():
+def compare(ours: dict[str, Any], theirs: Expected, atol: float) -> None:
+    """The page and predict say the same: notes, alarms, probabilities, the record."""
+    assert ours["notes"] == theirs.notes
+    assert ours["alarms"] == theirs.warnings
+    probabilities = np.ravel(theirs.labels.probabilities)
+    np.testing.assert_allclose(ours["probabilities"], probabilities, atol=atol)
+    written = {k: v for k, v in theirs.record.items() if k not in ("date", "inputs")}
+    for name, value in written.items():
         if isinstance(value, float):
-            assert abs(ours[name] - value) < 1e-7, (name, ours[name], value)
+            assert abs(ours["record"][name] - value) < 1e-7, name
         elif name == "agreement_by_label":
-            assert list(ours[name]) == list(value)
-            np.testing.assert_allclose(list(ours[name].values()), list(value.values()))
-        elif isinstance(value, dict):
-            assert {
-                k: list(v) if isinstance(v, tuple) else v for k, v in value.items()
-            } == ours[name]
+            assert list(ours["record"][name]) == list(value)
+            shown = list(ours["record"][name].values())
+            np.testing.assert_allclose(shown, list(value.values()), atol=1e-7)
         else:
-            assert ours[name] == value, name
+            assert ours["record"][name] == value, name
+    assert set(ours["record"]) == set(written)
 
 
-def cells(model: Model, n_samples: int = N_SAMPLES, seed: int = 0) -> pd.DataFrame:
+def cells(model: Model, n_samples: int = 12, seed: int = 0) -> pd.DataFrame:
     """Counts of samples like those of the classes in turn, with other genes beside."""
     rng = np.random.default_rng(seed)
     coef = model.panel.coef
@@ -126,14 +101,13 @@ def cells(model: Model, n_samples: int = N_SAMPLES, seed: int = 0) -> pd.DataFra
 
 def as_h5ad(frame: pd.DataFrame, path: Path, storage: str, **more: Any) -> Path:
     """Write an AnnData with X stored in one of the ways."""
-    from scipy import sparse
-
     values = frame.to_numpy(np.float32)
     kinds = {"dense": np.asarray, "csr": sparse.csr_matrix, "csc": sparse.csc_matrix}
+    names = pd.Index([str(name) for name in frame.columns])
     data = anndata.AnnData(
         kinds[storage](values),
         obs=pd.DataFrame(index=frame.index),
-        var=pd.DataFrame(index=pd.Index([str(name) for name in frame.columns])),
+        var=pd.DataFrame(index=names),
     )
     for name, value in more.items():
         setattr(data, name, value)

@@ -1,20 +1,24 @@
 // The page: takes a file, has it labelled by a worker, and shows what comes back.
 
-import { showCard } from "./card.js";
-import { byId, element } from "./dom.js";
-import { unpacked, unpackedBytes } from "./packed.js";
+import { boxes, byId, element, facts, plainTable } from "./dom.js";
 import { showSample } from "./sample.js";
 import { showLabels } from "./summary.js";
 import { printable } from "./text.js";
 
+const TEXTS_OF_CARD = ["class", "data", "platform", "how", "worst class"]; // columns of text, in its tables
 const part = (name) => document.querySelector(`script[data-part="${name}"]`)?.textContent ?? "";
 const models = [...document.querySelectorAll('script[data-part="model"]')];
-const state = { run: 0, worker: null, file: null, labels: null, when: "", model: null, address: null };
+const state = { worker: null, file: null, model: null, labels: null, when: "", address: null };
+
+/** The bytes that a packed text (base64 of gzip) holds, as a response to read. */
+function unpacked(text) {
+  const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
+}
 
 async function start() {
-  const words = JSON.parse(part("words"));
   if (part("h5wasm")) document.body.classList.add("hdf5");
-  for (const stored of models) byId("model").append(element("option", {}, stored.dataset.name));
+  byId("model").append(...models.map((stored) => element("option", {}, stored.dataset.name)));
   byId("models").hidden = models.length < 2;
   byId("model").addEventListener("change", chooseModel);
   byId("file").addEventListener("change", (event) => event.target.files[0] && work(event.target.files[0]));
@@ -22,32 +26,47 @@ async function start() {
   byId("file").addEventListener("click", (event) => (event.target.value = ""));
   byId("label-text").addEventListener("click", () => work(new File([byId("text").value], "pasted.txt")));
   byId("again").addEventListener("click", () => work(state.file));
-  byId("cancel").addEventListener("click", cancel);
+  byId("cancel").addEventListener("click", endWorker);
   byId("sample").addEventListener("close", () => document.body.classList.remove("one-sample"));
-  acceptDrops();
-  state.words = words;
+  acceptDrops(byId("drop"));
   await chooseModel();
   document.body.dataset.ready = "yes";
 }
 
 async function chooseModel() {
-  state.model = await unpacked(models[Math.max(0, byId("model").selectedIndex)].textContent);
-  const card = Object.fromEntries(state.model.card);
-  byId("title").textContent = `Label samples: ${state.model.name || "a model"}`;
-  byId("description").textContent = card.description ?? `Labels: ${state.model.classes.join(", ")}.`;
-  document.body.classList.toggle("tree", state.model.tree !== null);
-  showCard(byId("about"), state.model, part("licence"));
+  const model = await unpacked(models[Math.max(0, byId("model").selectedIndex)].textContent).json();
+  state.model = model;
+  const card = Object.fromEntries(model.card);
+  byId("title").textContent = `Label samples: ${model.name || "a model"}`;
+  byId("description").textContent = card.description ?? `Labels: ${model.classes.join(", ")}.`;
+  showCard(byId("about"), model, part("licence"));
   if (state.file) await work(state.file);
 }
 
-function acceptDrops() {
-  const drop = byId("drop");
-  for (const type of ["dragenter", "dragover"]) {
-    addEventListener(type, (event) => {
-      event.preventDefault();
-      drop.classList.add("over");
-    });
-  }
+/** The model's card: what it is for, what it was trained on, how good it is. */
+function showCard(place, model, licence) {
+  const details = (title, ...inside) => element("details", {}, element("summary", {}, title), ...inside);
+  const tables = Object.entries(model.tables).map(([title, columns]) => {
+    const names = Object.keys(columns);
+    const rows = columns[names[0]].map((_, k) => names.map((name) => columns[name][k]));
+    return details(title, plainTable(title, names.map((name) => [name, TEXTS_OF_CARD.includes(name)]), rows));
+  });
+  place.replaceChildren(
+    element("h2", {}, "The model"),
+    facts([...model.card.filter(([name]) => name !== "description"), ["model file", `SHA-256 ${model.digest}`]]),
+    ...tables,
+    details(`The panel's ${model.genes.length} genes`, element("p", {}, model.genes.join(", "))),
+  );
+  if (licence) place.append(details("Licence of the reader of .h5ad (h5wasm, by NIST)", element("pre", {}, licence)));
+}
+
+function acceptDrops(drop) {
+  const over = (event) => {
+    event.preventDefault();
+    drop.classList.add("over");
+  };
+  addEventListener("dragenter", over);
+  addEventListener("dragover", over);
   addEventListener("dragleave", () => drop.classList.remove("over"));
   addEventListener("drop", (event) => {
     event.preventDefault();
@@ -57,67 +76,51 @@ function acceptDrops() {
   });
 }
 
-/** The options as `label` takes them. */
+/** The options as `label` and the readers take them. */
 function options() {
   const text = (id) => byId(id).value.trim() || null;
   const number = (id) => (byId(id).value === "" ? null : Number(byId(id).value));
-  const names = (byId("annotations").value ?? "").split(",");
   return {
     genesIn: text("genes-in"),
-    annotations: names.map((name) => name.trim()).filter(Boolean),
     geneColumn: text("gene-column"),
     layer: text("layer"),
-    useRaw: byId("use-raw").checked,
     invert: byId("invert").checked,
-    dropMissing: byId("drop-missing").checked,
-    anyScale: byId("any-scale").checked,
     threshold: number("threshold"),
     targetError: number("target-error"),
-    unknownRate: number("unknown-rate"),
-    levels: state.model.tree !== null && byId("levels").checked,
-    strict: byId("strict").checked,
-    dropClasses: byId("drop-classes").checked,
-    homologs: byId("any-case").checked ? "case" : null,
   };
 }
 
 /** Have a file labelled by a new worker; one that is at work ends. */
 async function work(file) {
   endWorker();
-  const run = state.run;
   state.file = file;
-  state.labels = null;
   byId("labels").hidden = true;
   byId("error").hidden = true;
   byId("again").hidden = false;
   report(`reading ${file.name}`, null);
-  const address = await workerAddress(needsHdf5(file));
-  const tables = await unpacked(part("tables"));
-  if (run !== state.run) return; // cancelled, or another file was chosen meanwhile
-  const worker = (state.worker = new Worker(address));
+  const run = (state.worker = {}); // until there is one
+  const script = await workerScript(/\.h5(ad)?$/i.test(file.name));
+  if (state.worker !== run) return; // cancelled, or another file was chosen meanwhile
+  if (state.address) URL.revokeObjectURL(state.address);
+  state.address = URL.createObjectURL(script);
+  const worker = (state.worker = new Worker(state.address));
   worker.onmessage = ({ data }) => worker === state.worker && take(data);
   worker.onerror = (event) => worker === state.worker && fail(event.message || "the worker ended: is there too little memory?");
-  worker.postMessage({ type: "label", file, model: state.model, tables, words: state.words, options: options() });
+  worker.postMessage({ type: "label", file, model: state.model, words: JSON.parse(part("words")), options: options() });
 }
 
-const needsHdf5 = (file) => /\.h5(ad)?$/i.test(file.name) && part("h5wasm") !== "";
-
-/** The address of the worker's script, which is text of this page. */
-async function workerAddress(withHdf5) {
-  if (state.address) URL.revokeObjectURL(state.address);
-  const parts = [await unpackedBytes(part("worker")).text()];
-  if (withHdf5) {
-    parts.unshift(await unpackedBytes(part("h5wasm")).blob(), ";globalThis.h5wasm = h5wasm;\n");
-  }
-  state.address = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
-  return state.address;
+/** The worker's script, which is text of this page. */
+async function workerScript(withHdf5) {
+  const parts = [await unpacked(part("worker")).text()];
+  if (withHdf5 && part("h5wasm")) parts.unshift(await unpacked(part("h5wasm")).blob(), ";globalThis.h5wasm = h5wasm;\n");
+  return new Blob(parts, { type: "text/javascript" });
 }
 
 function take(data) {
   if (data.type === "progress") report(data.what, data.seen / data.all);
   else if (data.type === "error") fail(data.message);
   else if (data.type === "labels") finish(data.labels);
-  else if (data.type === "explained") {
+  else {
     showSample(byId("sample"), state.labels, data.row, data.explanation, state.when);
     document.body.classList.add("one-sample");
     if (!byId("sample").open) byId("sample").showModal();
@@ -136,18 +139,12 @@ function finish(labels) {
 
 function fail(message) {
   endWorker();
-  byId("error").textContent = printable(message, 2000);
+  byId("error").replaceChildren(...boxes([printable(message, 2000)]));
   byId("error").hidden = false;
 }
 
-function cancel() {
-  endWorker();
-  byId("drop").focus();
-}
-
 function endWorker() {
-  state.run++;
-  state.worker?.terminate();
+  state.worker?.terminate?.();
   state.worker = null;
   byId("working").hidden = true;
 }

@@ -2,29 +2,26 @@
 
 import { printable } from "./text.js";
 
+/** The element of the page with this id. */
+export const byId = (id) => document.getElementById(id);
+
 /** An element with properties and children; a child that is no element becomes text. */
 export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (name === "class") made.className = value;
-    else if (value !== null) made.setAttribute(name, value);
+    else made.setAttribute(name, value);
   }
-  for (const child of children.flat()) {
-    if (child === null) continue;
-    made.append(child instanceof Node ? child : printable(String(child)));
-  }
+  made.append(...children.flat().map((child) => (child instanceof Node ? child : printable(String(child)))));
   return made;
 }
 
-/** The element of the page with this id. */
-export const byId = (id) => document.getElementById(id);
+export const button = (text, onclick, more = {}) => element("button", { type: "button", onclick, ...more }, text);
 
 /** A table; `columns` are [heading, is text], `rows` arrays of texts or elements. */
 export function plainTable(caption, columns, rows) {
-  const cell = (tag, k, content, more = {}) =>
-    element(tag, { class: columns[k][1] ? "text" : "", ...more }, content);
-  const head = columns.map(([name], k) => cell("th", k, name, { scope: "col" }));
+  const cell = (tag, k, content) => element(tag, { class: columns[k][1] ? "text" : "" }, content);
+  const head = columns.map(([name], k) => cell("th", k, name));
   const body = rows.map((row) => element("tr", {}, row.map((content, k) => cell("td", k, content))));
   return element(
     "div",
@@ -52,11 +49,12 @@ export const tiles = (pairs) =>
 export const facts = (pairs) =>
   element("dl", {}, pairs.flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
 
+/** Elements under a heading; nothing for none. */
+export const section = (heading, ...children) => (children.length ? [element("h3", {}, heading), ...children] : []);
+
 /** Sentences as a list under a heading; nothing for none. */
-export function sentences(heading, texts) {
-  if (!texts.length) return [];
-  return [element("h3", {}, heading), element("ul", {}, texts.map((text) => element("li", {}, text)))];
-}
+export const sentences = (heading, texts) =>
+  texts.length ? section(heading, element("ul", {}, texts.map((text) => element("li", {}, text)))) : [];
 
 /** Warnings in boxes. */
 export const boxes = (texts) => texts.map((text) => element("p", { class: "box bad" }, text));

@@ -1,24 +1,34 @@
-// The table of labels: sorted, searched, and drawn only where it is looked at.
+// The table of samples: sorted, searched, and drawn only where it is looked at.
 
 import { labelOf } from "./csv.js";
-import { element } from "./dom.js";
+import { button, element } from "./dom.js";
 import { fixed, thousands } from "./text.js";
 
 const AROUND = 15; // rows that are drawn above and below those in sight
 const PRINTED = 5000; // rows that are printed at most
-const COLUMNS = [
-  ["sample", true],
-  ["label", true],
-  ["confidence", false],
-  ["withheld because", true],
-];
+const TEXTS = new Intl.Collator("en", { numeric: true });
+
+/** The columns that some labels have: a heading, the text or number of a sample, and whether it is text. */
+function columnsOf(labels) {
+  const columns = [
+    { name: "sample", of: (i) => labels.names[i], isText: true },
+    { name: "label", of: (i) => labelOf(labels, i), isText: true },
+    { name: "confidence", of: (i) => labels.confidence[i], isText: false },
+  ];
+  if (labels.likeness) columns.push({ name: "likeness", of: (i) => labels.likeness[i], isText: false });
+  if (labels.codes.some((code) => code)) {
+    columns.push({ name: "withheld because", of: (i) => labels.reasons[labels.codes[i]], isText: true });
+  }
+  return columns;
+}
 
 /** The grid of some labels; `open` is called with the position of a sample. */
 export class Grid {
   #labels;
   #open;
-  #order;
-  #sorted = { column: -1, up: true };
+  #columns;
+  #order = [];
+  #sorted = { column: null, up: true };
   #query = "";
   #rowHeight = 36;
   #selected = 0;
@@ -26,6 +36,7 @@ export class Grid {
   constructor(labels, open) {
     this.#labels = labels;
     this.#open = open;
+    this.#columns = columnsOf(labels);
     this.#build();
     this.#arrange();
     addEventListener("beforeprint", () => this.#draw(true));
@@ -33,38 +44,22 @@ export class Grid {
   }
 
   #build() {
-    const search = element("input", { type: "search", id: "search", autocomplete: "off" });
-    search.addEventListener("input", () => this.find(search.value));
-    this.search = search;
+    this.search = element("input", { type: "search", id: "search", autocomplete: "off", oninput: () => this.find(this.search.value) });
     this.status = element("span", { class: "note", role: "status" });
     this.body = element("tbody");
-    this.heads = COLUMNS.map(([name, isText], column) =>
-      element(
-        "th",
-        { scope: "col", class: isText ? "text" : "", "aria-sort": "none" },
-        element("button", { type: "button", onclick: () => this.#sort(column) }, name),
-      ),
+    this.heads = this.#columns.map((column) =>
+      element("th", { class: column.isText ? "text" : "", "aria-sort": "none" }, button(column.name, () => this.#sort(column))),
     );
+    const name = "Labels of all samples; arrow keys choose one, Enter opens it";
     this.table = element(
       "table",
-      {
-        role: "grid",
-        tabindex: "0",
-        "aria-label": "Labels of all samples; arrow keys choose one, Enter opens it",
-        "aria-colcount": COLUMNS.length,
-      },
+      { role: "grid", tabindex: "0", "aria-label": name, onkeydown: (event) => this.#key(event) },
       element("thead", {}, element("tr", { "aria-rowindex": 1 }, this.heads)),
       this.body,
     );
-    this.box = element("div", { class: "grid" }, this.table);
-    this.box.addEventListener("scroll", () => this.#draw());
-    this.table.addEventListener("keydown", (event) => this.#key(event));
-    this.root = element(
-      "div",
-      {},
-      element("div", { class: "row search" }, element("label", { for: "search" }, "Find a sample or a label"), search, this.status),
-      this.box,
-    );
+    this.box = element("div", { class: "grid", onscroll: () => this.#draw() }, this.table);
+    const find = element("label", { for: "search" }, "Find a sample or a label");
+    this.root = element("div", {}, element("div", { class: "row search" }, find, this.search, this.status), this.box);
   }
 
   /** Show the samples alone whose name or label has this text. */
@@ -75,34 +70,30 @@ export class Grid {
   }
 
   #sort(column) {
-    const up = this.#sorted.column === column ? !this.#sorted.up : column !== 2;
+    const up = this.#sorted.column === column ? !this.#sorted.up : column.isText;
     this.#sorted = { column, up };
-    this.heads.forEach((head, k) =>
-      head.setAttribute("aria-sort", k !== column ? "none" : up ? "ascending" : "descending"),
-    );
+    const state = up ? "ascending" : "descending";
+    this.heads.forEach((head, k) => head.setAttribute("aria-sort", this.#columns[k] === column ? state : "none"));
     this.#arrange();
   }
 
   /** The samples that are shown, in order. */
   #arrange() {
-    const { names, reasons, codes, confidence } = this.#labels;
-    const label = (i) => labelOf(this.#labels, i);
+    const { names } = this.#labels;
     const has = (text) => text.toLowerCase().includes(this.#query);
-    let order = Array.from(names.keys());
-    if (this.#query) order = order.filter((i) => has(names[i]) || has(label(i)));
+    const order = Array.from(names.keys()).filter((i) => has(names[i]) || has(labelOf(this.#labels, i)));
     const { column, up } = this.#sorted;
-    if (column >= 0) {
-      const keys = [(i) => names[i], label, (i) => confidence[i], (i) => reasons[codes[i]]][column];
-      const compare =
-        column === 2 ? (a, b) => keys(a) - keys(b) : (a, b) => TEXTS.compare(keys(a), keys(b));
+    if (column) {
+      const compare = column.isText
+        ? (a, b) => TEXTS.compare(column.of(a), column.of(b))
+        : (a, b) => column.of(a) - column.of(b);
       order.sort((a, b) => (up ? compare(a, b) : compare(b, a)) || a - b);
     }
     this.#order = order;
     this.#selected = 0;
     this.table.setAttribute("aria-rowcount", order.length + 1);
-    const all = names.length;
-    this.status.textContent =
-      order.length === all ? `${thousands(all)} samples` : `${thousands(order.length)} of ${thousands(all)} samples`;
+    const all = thousands(names.length);
+    this.status.textContent = order.length === names.length ? `${all} samples` : `${thousands(order.length)} of ${all} samples`;
     this.box.scrollTop = 0;
     this.#draw();
   }
@@ -114,47 +105,39 @@ export class Grid {
     let first = Math.max(0, Math.floor(this.box.scrollTop / height) - AROUND);
     let last = Math.min(n, Math.ceil((this.box.scrollTop + this.box.clientHeight) / height) + AROUND);
     if (forPrint) [first, last] = [0, Math.min(n, PRINTED)];
-    const space = (rows) => {
-      const cell = element("td", { colspan: COLUMNS.length });
-      cell.style.height = `${rows * height}px`;
-      return element("tr", { class: "space", "aria-hidden": "true" }, cell);
+    const filler = (text, rows) => {
+      const row = element("tr", { class: "space" }, element("td", { colspan: this.#columns.length }, text));
+      row.style.height = `${rows * height}px`;
+      return row;
     };
     const rows = [];
-    if (first > 0) rows.push(space(first));
+    if (first > 0) rows.push(filler("", first));
     for (let k = first; k < last; k++) rows.push(this.#row(k));
-    if (last < n && !forPrint) rows.push(space(n - last));
+    if (last < n) rows.push(forPrint ? filler(`and ${thousands(n - last)} more samples`, 1) : filler("", n - last));
     this.body.replaceChildren(...rows);
     this.table.setAttribute("aria-activedescendant", `row-${this.#selected}`);
-    if (forPrint && last < n) {
-      this.body.append(element("tr", {}, element("td", { colspan: COLUMNS.length }, `and ${thousands(n - last)} more samples`)));
-    }
     const drawn = this.body.querySelector("tr:not(.space)");
-    if (drawn && drawn.offsetHeight && !forPrint) this.#rowHeight = drawn.getBoundingClientRect().height;
+    if (drawn?.offsetHeight && !forPrint) this.#rowHeight = drawn.getBoundingClientRect().height;
   }
 
   #row(k) {
     const i = this.#order[k];
-    const { names, reasons, codes, confidence } = this.#labels;
-    const withheld = codes[i] > 0;
-    return element(
-      "tr",
-      { id: `row-${k}`, "aria-rowindex": k + 2, "aria-selected": k === this.#selected, onclick: () => this.#choose(k, true) },
-      element("th", { scope: "row", class: "text", title: names[i] }, names[i]),
-      element("td", { class: withheld ? "text withheld" : "text" }, labelOf(this.#labels, i)),
-      element("td", {}, fixed(confidence[i], 3)),
-      element("td", { class: "text", title: reasons[codes[i]] }, reasons[codes[i]]),
-    );
+    const withheld = this.#labels.codes[i] > 0;
+    const cells = this.#columns.map(({ name, of, isText }) => {
+      const text = isText ? of(i) : fixed(of(i), 3);
+      const kind = `${isText ? "text" : ""} ${withheld && name === "label" ? "withheld" : ""}`;
+      return element("td", { class: kind, title: text }, text);
+    });
+    const about = { id: `row-${k}`, "aria-rowindex": k + 2, "aria-selected": k === this.#selected };
+    return element("tr", { ...about, onclick: () => this.#choose(k, true) }, cells);
   }
 
   #choose(k, open) {
     if (!this.#order.length) return;
     this.#selected = Math.min(Math.max(k, 0), this.#order.length - 1);
     const top = this.#selected * this.#rowHeight;
-    const head = this.table.tHead.offsetHeight;
-    if (top < this.box.scrollTop) this.box.scrollTop = top;
-    else if (top + this.#rowHeight + head > this.box.scrollTop + this.box.clientHeight) {
-      this.box.scrollTop = top + this.#rowHeight + head - this.box.clientHeight;
-    }
+    const below = top + this.#rowHeight + this.table.tHead.offsetHeight - this.box.clientHeight;
+    this.box.scrollTop = Math.max(Math.min(this.box.scrollTop, top), below);
     this.#draw();
     if (open) this.#open(this.#order[this.#selected]);
   }
@@ -169,5 +152,3 @@ export class Grid {
     event.preventDefault();
   }
 }
-
-const TEXTS = new Intl.Collator("en", { numeric: true });

@@ -3,7 +3,9 @@
 const CHUNK = 1 << 22; // bytes read together
 const NEWLINE = 10;
 const RETURN = 13;
-export const QUOTE = 34;
+const QUOTE = 34;
+const COMMA = 44;
+const MINUS = 45;
 
 async function* chunksOf(stream) {
   let parts = [];
@@ -132,13 +134,6 @@ function mixedText(bytes) {
   return text;
 }
 
-/** The first field of a line as text, without looking at the others. */
-export function firstField(line, separator) {
-  if (line[0] === QUOTE) return fieldTexts(line, separator)[0];
-  const end = line.indexOf(separator);
-  return textOf(end < 0 ? line : line.subarray(0, end));
-}
-
 /** All fields of a line as texts; quotes around a field go, and doubled ones are one. */
 export function fieldTexts(line, separator) {
   const text = textOf(line);
@@ -162,77 +157,63 @@ export function fieldTexts(line, separator) {
   return fields;
 }
 
-/** The texts of some fields of a line, by rising positions. */
-export function someFields(line, separator, positions) {
-  if (!positions.length) return [];
-  if (line.includes(QUOTE)) {
-    const texts = fieldTexts(line, separator);
-    return positions.map((k) => texts[k] ?? "");
-  }
-  const found = [];
-  let at = 0;
-  for (let k = 0; found.length < positions.length; k++) {
-    const mark = at > line.length ? -1 : line.indexOf(separator, at);
-    const end = mark < 0 ? line.length : mark;
-    if (k === positions[found.length]) found.push(at > line.length ? "" : textOf(line.subarray(at, end)));
-    at = end + 1;
-  }
-  return found;
-}
-
-/** Where the fields of a line without quotes begin; the last entry is behind its end. */
-export function fieldStarts(line, separator, starts) {
-  let n = 0;
-  starts[n++] = 0;
-  for (let at = 0; at < line.length; at++) {
-    if (line[at] !== separator) continue;
-    if (n + 1 >= starts.length) return starts.length; // more than the header has
-    starts[n++] = at + 1;
-  }
-  starts[n] = line.length + 1;
-  return n;
-}
-
 const POWERS = Float64Array.from({ length: 23 }, (_, k) => 10 ** k);
 const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?$/i;
 const INFINITE = /^[-+]?inf(?:inity)?$/i;
 const MISSING = new Set(["", "na", "nan", "n/a", "null", "none", ".", "-"]);
 
 /** The number of a field's text: NaN where it is missing, undefined for a word. */
-export function numberOf(text, decimal) {
+function numberOf(text, decimal) {
   let trimmed = text.trim();
   if (MISSING.has(trimmed.toLowerCase())) return NaN;
-  if (decimal === 44) trimmed = trimmed.replace(",", ".");
+  if (decimal === COMMA) trimmed = trimmed.replace(",", ".");
   if (NUMBER.test(trimmed)) return Number(trimmed);
   if (INFINITE.test(trimmed)) return trimmed.startsWith("-") ? -Infinity : Infinity;
   return undefined;
 }
 
-/**
- * The number in some bytes, exact as `Number` has it; NaN where it is missing, undefined for a
- * word.
- */
-export function parseNumber(line, start, end, decimal) {
+/** The number in some bytes, exact as `Number` has it; NaN where it is missing, undefined for a word. */
+function parseNumber(line, start, end, decimal) {
   let at = start;
-  const negative = line[at] === 45;
+  const negative = line[at] === MINUS;
   if (negative) at++;
+  const first = at;
   let digits = 0;
   let count = 0;
-  let power = 0;
-  let point = false;
+  let point = -1;
   for (; at < end; at++) {
     const code = line[at];
     if (code >= 48 && code <= 57) {
       digits = digits * 10 + (code - 48);
       if (digits > 0) count++;
-      if (point) power++;
-    } else if (code === decimal && !point) point = true;
+    } else if (code === decimal && point < 0) point = at;
     else break;
   }
-  const read = at - start - (negative ? 1 : 0) - (point ? 1 : 0);
-  if (at === end && read > 0 && count <= 15 && power <= 22) {
+  const power = point < 0 ? 0 : at - point - 1;
+  const hasDigits = at - first > (point < 0 ? 0 : 1);
+  if (at === end && hasDigits && count <= 15 && power <= 22) {
     const size = power ? digits / POWERS[power] : digits;
     return negative ? -size : size;
   }
   return numberOf(textOf(line.subarray(start, end)), decimal);
+}
+
+/**
+ * Call `use` with the position, number and text (a function) of every field of a line but the first;
+ * gives the number of fields.
+ */
+export function eachField(line, separator, decimal, use) {
+  if (line.includes(QUOTE)) {
+    const texts = fieldTexts(line, separator);
+    for (let k = 1; k < texts.length; k++) use(k, numberOf(texts[k], decimal), () => texts[k]);
+    return texts.length;
+  }
+  let k = 0;
+  for (let start = 0; start <= line.length; k++) {
+    const mark = line.indexOf(separator, start);
+    const [from, end] = [start, mark < 0 ? line.length : mark];
+    if (k > 0) use(k, parseNumber(line, from, end, decimal), () => textOf(line.subarray(from, end)));
+    start = end + 1;
+  }
+  return k;
 }

@@ -1,43 +1,32 @@
-// The page of one sample: its label, its probabilities, and the votes behind them.
+// The page of one sample: its label, its probabilities, and what each gene contributes.
 
 import { labelOf } from "./csv.js";
-import { bar, boxes, element, facts, plainTable, sentences, tiles } from "./dom.js";
-import { genesTile, missingSection, provenance } from "./summary.js";
+import { bar, boxes, button, element, facts, plainTable, section, sentences, tiles } from "./dom.js";
+import { genesTile, provenance } from "./summary.js";
+import { fixed, general, percent, signed, thousands } from "./text.js";
 import { descend } from "./tree.js";
-import { general, percent, signed, thousands } from "./text.js";
 
 const SHOWN = 12; // classes and genes that a reader looks at
 const WHOLE = 1000; // values from here on are shown without decimals
 
-/** Fill the dialog with a sample, by its position; `explanation` is that of the worker. */
-export function showSample(dialog, labels, row, explanation, when) {
+/** Fill the dialog with a sample, by its position; `why` are the contributions to its class. */
+export function showSample(dialog, labels, row, why, when) {
   const n = labels.classes.length;
   const shares = Array.from(labels.probabilities.subarray(row * n, (row + 1) * n));
   const order = shares.map((_, c) => c).sort((a, b) => shares[b] - shares[a] || a - b);
-  const explained = labels.chosen[row];
-  const why = explanation.classes[explained];
-  const name = labels.classes[explained];
-  const close = () => dialog.close();
+  const name = labels.classes[labels.chosen[row]];
+  const sum = `The contributions of all genes sum to the score, ${signed(why.score, 4)}. A rank runs from -0.5, the lowest of the panel in this sample, to 0.5.`;
   dialog.replaceChildren(
-    element("div", { class: "close row" },
-      element("button", { type: "button", onclick: () => print() }, "Print"),
-      element("button", { type: "button", onclick: close, autofocus: "" }, "Close")),
+    element("div", { class: "close row" }, button("Print", () => print()), button("Close", () => dialog.close(), { autofocus: "" })),
     element("h2", { id: "sample-title" }, `Sample ${labels.names[row]}`),
     element("p", { class: "lead" }, `Labelled by the model ${labels.record.model || "without a name"}, from ${labels.source}.`),
     ...boxes([...labels.alarms, ...withheldBox(labels, row, name)]),
-    tiles([...labelTiles(labels, row, shares, order), genesTile(labels)]),
-    element("h3", {}, "Probabilities"),
-    probabilityTable(labels, shares, order),
+    tiles(tilesOf(labels, row, shares, order)),
+    ...section("Probabilities", probabilityTable(labels.classes, shares, order)),
     ...waySection(labels, shares),
-    element("h3", {}, `Why ${name}: the pairs of genes that count most`),
-    pairTable(why.pairs, name),
-    element("h3", {}, `Why ${name}: gene by gene`),
-    element("p", { class: "note" }, `The contributions of all genes sum to the score, ${signed(why.score, 4)}. A rank runs from -0.5, the lowest of the panel in this sample, to 0.5.`),
-    geneTable(why.genes, name),
-    ...missingSection(labels),
+    ...section(`Why ${name}: gene by gene`, element("p", { class: "note" }, sum), geneTable(why.genes, name)),
     ...sentences("Notes", labels.notes),
-    element("h3", {}, "How this label was made"),
-    facts(provenance(labels, when)),
+    ...section("How this label was made", facts(provenance(labels, when))),
     element("p", { class: "note" }, "For research; not a medical device."),
   );
 }
@@ -47,13 +36,15 @@ function withheldBox(labels, row, likely) {
   return reason ? [`the label is withheld: ${reason}. The most probable class is ${likely}`] : [];
 }
 
-function labelTiles(labels, row, shares, order) {
-  const withheld = labels.codes[row] > 0;
-  const label = withheld ? "no label" : labelOf(labels, row);
+function tilesOf(labels, row, shares, order) {
+  const label = labels.codes[row] ? ["no label", "withheld"] : [labelOf(labels, row), "label"];
+  const likeness = labels.likeness ? [[fixed(labels.likeness[row], 2), "likeness (1 is typical)"]] : [];
   return [
-    [label, withheld ? "withheld" : "label"],
+    label,
     [percent(shares[order[0]]), "probability of the most probable class"],
     [percent(shares[order[1]]), `probability of the next class, ${labels.classes[order[1]]}`],
+    ...likeness,
+    genesTile(labels),
   ];
 }
 
@@ -62,40 +53,25 @@ function waySection(labels, shares) {
   if (!labels.tree) return [];
   const way = descend(labels.tree, shares, labels.classes);
   const rows = [...new Set(way.path)].map((label, k) => [labels.all[label], percent(way.confidence[k]), bar(way.confidence[k])]);
-  return [
-    element("h3", {}, "From coarse to fine"),
-    plainTable("From coarse to fine", [["label", true], ["probability", false], ["", true]], rows),
-  ];
+  const title = "From coarse to fine";
+  return section(title, plainTable(title, [["label", true], ["probability", false], ["", true]], rows));
 }
 
-function probabilityTable(labels, shares, order) {
-  const rows = order.slice(0, SHOWN).map((c) => [labels.classes[c], percent(shares[c]), bar(shares[c])]);
+function probabilityTable(classes, shares, order) {
+  const rows = order.slice(0, SHOWN).map((c) => [classes[c], percent(shares[c]), bar(shares[c])]);
   if (order.length > SHOWN) rows.push([`and ${order.length - SHOWN} more`, "", ""]);
   return plainTable("Probabilities", [["class", true], ["probability", false], ["", true]], rows);
 }
 
-function pairTable(pairs, name) {
-  const longest = Math.max(...pairs.map((pair) => Math.abs(pair.vote)), Number.MIN_VALUE);
-  const rows = pairs.map((pair) => [
-    `${pair.higher} > ${pair.lower}`,
-    `${valueText(pair.valueHigher)} > ${valueText(pair.valueLower)}`,
-    signed(pair.vote, 4),
-    bar(Math.abs(pair.vote) / longest, pair.vote < 0),
-    speaksFor(pair.vote, name),
-  ]);
-  const columns = [["genes", true], ["values", true], ["vote", false], ["", true], ["speaks", true]];
-  return plainTable("The pairs of genes that count most", columns, rows);
-}
-
 function geneTable(genes, name) {
   const longest = Math.max(...genes.map((line) => Math.abs(line.contribution)), Number.MIN_VALUE);
-  const rows = genes.slice(0, SHOWN).map((line) => [
-    line.gene,
-    valueText(line.value),
-    signed(line.rank, 2),
-    signed(line.contribution, 4),
-    bar(Math.abs(line.contribution) / longest, line.contribution < 0),
-    speaksFor(line.contribution, name),
+  const rows = genes.slice(0, SHOWN).map(({ gene, value, rank, contribution }) => [
+    gene,
+    Math.abs(value) >= WHOLE ? thousands(Math.round(value)) : general(value, 4),
+    signed(rank, 2),
+    signed(contribution, 4),
+    bar(Math.abs(contribution) / longest, contribution < 0),
+    speaksFor(contribution, name),
   ]);
   const rest = genes.slice(SHOWN);
   if (rest.length) {
@@ -110,5 +86,3 @@ function speaksFor(amount, name) {
   if (amount === 0) return "";
   return amount > 0 ? `for ${name}` : `against ${name}`;
 }
-
-const valueText = (x) => (Math.abs(x) >= WHOLE ? thousands(Math.round(x)) : general(x, 4));

@@ -1,375 +1,229 @@
-// Tables of text: genes in rows or columns, annotations beside them, values parsed.
+// Tables of text: genes in rows or columns. A column of numbers is a gene or a sample, others are annotations.
 
-import { Checks } from "./checks.js";
-import { genesAmong, nameWarnings } from "./features.js";
-import { describesGenes, findLayout, refuseTranscripts } from "./layouts.js";
-import { QUOTE, fieldStarts, fieldTexts, linesOf, numberOf, parseNumber, someFields } from "./lines.js";
-import { plainGeneNames } from "./spelling.js";
-import { counted, duplicates, quoted, readable, some, stripped } from "./text.js";
+import { genesAmong, nShared, withoutCase } from "./genes.js";
+import { eachField, fieldTexts, linesOf, textOf } from "./lines.js";
+import { duplicates, plainName, quoted, readable, repeatedSamples, some } from "./text.js";
 
-const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*$/;
+const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+(?:e[-+]?\d+)?\s*$/i;
+const UNDETECTED = ["undetermined", "undet", "undetected", "no ct", "nd"]; // of qPCR
+const PEEKED = 100; // lines that tell whether every line ends in a separator
+const HASH = 35;
 
 /**
- * Open a table: the source that `label` takes.
- *
- * `options` has genesIn ("rows", "columns" or null: as the format says, or where more of the wanted
- * names are), annotations (names of columns that are no values), geneColumn, invert, anyScale and
- * dropMissing.
+ * Open a table: the source that `label` takes. `options` has genesIn ("rows", "columns" or null: where
+ * more of the model's genes are), geneColumn and invert.
  */
-export async function openTable(file, wanted, options, progress) {
-  const head = await readable(file.name, () => readHead(file, options, progress));
-  checkDescribed(file.name, head);
-  const genesIn = orientation(file.name, head, wanted, options.genesIn);
-  if (options.geneColumn && genesIn === "columns") {
+export async function openTable(file, model, options, progress) {
+  if (!/\.(csv|tsv|txt|tab)(\.gz)?$/i.test(file.name)) {
     throw new Error(
-      `${file.name}: the gene column '${options.geneColumn}' is for tables with genes in rows`,
+      `${file.name}: its name has no ending of a format that this page reads (.csv, .tsv, .txt or .tab, also .gz; ` +
+        ".h5ad and .h5 of 10x): rename it, or save it as one of these; cells of a spreadsheet can be pasted",
     );
   }
-  const aboutGenes = genesIn === "rows" ? head.aboutGenes : [];
-  const named = new Set([...head.described, ...aboutGenes]);
-  const beside = head.header.map((_, k) => k).filter((k) => k > 0 && named.has(head.header[k]));
-  const skipped = new Set([0, ...beside, ...head.emptyColumns]);
-  const inside = head.header.map((_, k) => k).filter((k) => !skipped.has(k));
-  if (!inside.length || !head.lines.length) {
-    throw new Error(
-      `${file.name} holds no numbers: it has ${head.lines.length} lines, ${inside.length} columns`,
-    );
-  }
-  const across = inside.map((k) => head.header[k]);
-  const { names, notes } = namesOfGenes(file.name, head, genesIn, across, beside, wanted, options);
-  const samples = genesIn === "rows" ? across : head.lines;
-  notes.push(...repeatedSamples(samples));
-  if (aboutGenes.length) notes.push(`columns that are no samples are left out: ${some(aboutGenes)}`);
-  if (options.invert) notes.push("values are inverted: the lowest of the table is the most expressed");
-  const table = { file, head, inside, genesIn, genes: names, samples, known: wanted, platform: head.layout.platform, options };
-  const complete = options.dropMissing ? await readable(file.name, () => completeGenes(table)) : null;
-  return sourceOfTable(table, complete, notes);
-}
-
-/** The source of a table, of all its genes or of those without missing values. */
-function sourceOfTable(table, complete, notes) {
-  const { file, options, head } = table;
-  const given = complete === null ? table.genes : complete.map((k) => table.genes[k]);
-  const among = genesAmong(file.name, given, {}, null);
-  const kept = complete === null ? among.kept : among.kept.map((k) => complete[k]);
-  const warnings = nameWarnings(file.name, among.genes, options.anyScale ? null : table);
-  const asked = head.layout.genesIn && !options.genesIn ? null : table.genesIn;
-  return {
-    name: file.name,
-    genes: among.genes,
-    others: {},
-    rawGenes: null,
-    notes: [...notes, ...among.notes],
-    warnings,
-    genesIn: asked,
-    nSamples: table.samples.length,
-    samples: table.samples,
-    options: {
-      genes_in: asked,
-      annotations: options.annotations.length ? options.annotations : null,
-      gene_column: options.geneColumn || null,
-      invert: options.invert || null,
-      any_scale: options.anyScale || null,
-      drop_missing: options.dropMissing || null,
-    },
-    read: (parts, progress) =>
-      readable(file.name, () => {
-        const inTable = parts.map(({ groups, rows }) => ({
-          groups: groups.map((group) => group.map((k) => kept[k])),
-          rows,
-        }));
-        return read(table, inTable, complete !== null, warnings, progress);
-      }),
-  };
-}
-
-/** The header, the names of the lines, columns beside them, and how fields are written. */
-async function readHead(file, options, progress) {
-  const layout = await findLayout(file);
-  const { header, separator } = layout;
-  if (header.length === 1) {
-    throw new Error(
-      `${file.name} has a single column: separate its columns by commas, tabs or semicolons`,
-    );
-  }
-  const described = [...options.annotations, ...(options.geneColumn ? [options.geneColumn] : [])];
-  const about = new Set(header.slice(1, 1 + layout.nAbout));
-  const aboutGenes = header.slice(1).filter(
-    (name) =>
-      !described.includes(name) &&
-      (about.has(name) || describesGenes(name) || (layout.counted !== null && name !== layout.counted)),
-  );
-  const unnamed = header.map((_, k) => k).filter((k) => k > 0 && !header[k].trim());
-  const wanted = new Set([...described, ...aboutGenes]);
-  const looked = header.map((_, k) => k).filter((k) => k === 0 || wanted.has(header[k]) || unnamed.includes(k));
-  const columns = new Map(looked.map((k) => [k, []]));
-  let first = null;
-  for await (const line of bodyLines(file, layout, (seen, all) => progress("reading names", seen, all))) {
-    if (!line.length) continue;
-    first ??= fieldTexts(line, separator);
-    const texts = someFields(line, separator, looked);
-    if (layout.noGenes !== null && texts[0].startsWith(layout.noGenes)) continue;
-    texts.forEach((text, place) => columns.get(looked[place]).push(text));
-  }
-  if (first === null) {
-    throw new Error(
-      `${file.name} is empty: it should have a header line and a line for each entry`,
-    );
-  }
-  const commas = separator !== 44 && first.some((text) => DECIMAL_COMMA.test(text));
-  return {
-    layout,
-    header,
-    separator,
-    columns,
-    described,
-    aboutGenes,
-    lines: columns.get(0),
-    emptyColumns: unnamed.filter((k) => columns.get(k).every((text) => text === "")),
-    decimal: commas ? 44 : 46,
-  };
-}
-
-/** The lines of a file behind its header. */
-async function* bodyLines(file, layout, progress = () => {}) {
-  const skipped = layout.before + (layout.hasHeader ? 1 : 0) + layout.after;
-  let number = 0;
-  for await (const line of linesOf(file, progress)) if (number++ >= skipped) yield line;
-}
-
-/** Where the genes are: as the format says, as was asked, or where more of the wanted ones are. */
-function orientation(name, head, wanted, asked) {
-  const { genesIn, format } = head.layout;
-  if (genesIn && asked && asked !== genesIn) {
-    throw new Error(
-      `${name} is a ${format} file, which has its genes in ${genesIn}: leave genes_in='${asked}' out`,
-    );
-  }
-  if (asked || genesIn) return asked ?? genesIn;
-  const known = new Set(wanted.map((gene) => gene.toLowerCase()));
-  const found = (names) =>
-    plainGeneNames(names.map(stripped)).names.filter((gene) => known.has(gene.toLowerCase())).length;
-  const rows = Math.max(...[...head.columns.values()].map(found));
-  const columns = found(head.header.slice(1));
-  if (rows !== columns) return rows > columns ? "rows" : "columns";
-  return head.lines.length >= head.header.length ? "rows" : "columns";
-}
-
-function checkDescribed(name, head) {
-  const columns = head.header.slice(1);
-  const absent = head.described.filter((column) => !columns.includes(column));
-  if (absent.length) {
-    const transposed = head.lines.some((line) => absent.includes(line));
-    const hint = transposed
-      ? "; it has such a line: is it transposed? (genes_in='rows')"
-      : "";
-    throw new Error(`${name} has no column ${some(absent)}: there are ${some(columns, 20)}${hint}`);
-  }
-  const repeated = duplicates(columns).filter((column) => head.described.includes(column));
-  if (repeated.length) {
-    throw new Error(`${name} has several columns called ${some(repeated)}: rename or remove them`);
-  }
-}
-
-/** The names of the genes, and what was changed in them. */
-function namesOfGenes(name, head, genesIn, across, beside, wanted, options) {
-  if (genesIn === "columns") return plainGeneNames(across.map(stripped));
-  let column = 0;
-  if (options.geneColumn) column = head.header.indexOf(options.geneColumn, 1);
-  else column = columnWithMost(head, beside, wanted);
-  const written = head.columns.get(column).map(stripped);
-  refuseTranscripts(name, written, head.layout);
-  const { names, notes } = plainGeneNames(written);
-  if (column && !options.geneColumn) {
-    notes.push(
-      `genes are named by the column '${head.header[column]}', which has more of the model's genes ` +
-        "than the first",
-    );
-  }
-  return { names, notes };
-}
-
-/** The column with most of the genes that are known; the first if none has more. */
-function columnWithMost(head, beside, wanted) {
-  const known = new Set(wanted);
-  let best = 0;
-  let most = -1;
-  for (const k of [0, ...beside]) {
-    const found = new Set(head.columns.get(k).map(stripped).filter((gene) => known.has(gene))).size;
-    if (found > most) [best, most] = [k, found];
-  }
-  return best;
-}
-
-/** A note on names that several samples have. */
-export function repeatedSamples(names) {
-  const repeated = duplicates(names);
-  if (!repeated.length) return [];
-  const what = counted(repeated.length, "sample name occurs", "sample names occur");
-  return [`${what} more than once: ${some(repeated)}`];
+  const table = await readable(file.name, () => readTable(file, progress));
+  return sourceOfTable(table, model.genes, options);
 }
 
 /**
- * Values of parts: of each the groups of columns, added up to one each, of all samples or some rows.
- *
- * With genes in rows every value is parsed; with genes in columns those of the genes alone, unless
- * these are most. Words are refused, and so are missing values of the genes.
+ * A table as it is read: names of its columns (the first has those of the lines), and of each line the
+ * numbers, NaN where there are none; `words` has the others by column, as pairs of a line and its text.
  */
-async function read(table, parts, isComplete, warnings, progress) {
-  const chosen = [...new Set(parts.flatMap(({ groups }) => groups.flat()))];
-  if (parts.length > 1) chosen.sort((a, b) => a - b); // as predict reads panel and further genes
-  const every = table.genesIn === "rows" || 2 * chosen.length > table.genes.length;
-  const parsed = every ? table.genes.map((_, k) => k) : chosen;
-  const place = new Map(chosen.map((gene, k) => [gene, k]));
-  const n = chosen.length;
-  const checks = new Checks(table, isComplete);
-  const invert = table.options.invert ? await inversion(table, parsed, checks, progress) : null;
-  const values = new Float64Array(table.samples.length * n);
-  await scan(table, parsed, progress, (sample, gene, number) => {
-    const at = place.get(gene);
-    if (invert === null) checks.see(number);
-    if (at !== undefined) values[sample * n + at] = number;
-  });
-  checks.mark(values);
-  if (invert !== null) values.forEach((x, k) => (values[k] = invert(x)));
-  checks.refuse(values, chosen);
-  for (const warning of checks.warningsOf(values, n)) if (!warnings.includes(warning)) warnings.push(warning);
-  return parts.map(({ groups, rows }) => picked(values, n, place, groups, rows));
-}
-
-/** Samples (all or some rows) by groups of columns, each added up to one. */
-function picked(values, n, place, groups, rows) {
-  const nRows = rows?.length ?? values.length / n;
-  const sums = new Float64Array(nRows * groups.length);
-  const columns = groups.map((group) => group.map((gene) => place.get(gene)));
-  for (let i = 0; i < nRows; i++) {
-    const start = (rows?.[i] ?? i) * n;
-    for (let k = 0; k < columns.length; k++) {
-      let sum = -0; // to which a value is added as it is, also -0
-      for (const column of columns[k]) sum += values[start + column];
-      sums[i * columns.length + k] = sum;
+async function readTable(file, progress) {
+  const lines = linesOf(file, (seen, all) => progress("reading", seen, all));
+  const { header, separator, decimal, peeked } = await readHeader(file.name, lines);
+  const table = { name: file.name, header: header.map(plainName), names: [], lines: [], words: new Map() };
+  const add = (line) => {
+    if (!line.length) return;
+    const numbers = new Float64Array(header.length).fill(NaN);
+    const n = eachField(line, separator, decimal, (k, number, text) => {
+      if (number !== undefined) numbers[k] = number;
+      else if (table.words.has(k)) table.words.get(k).push([table.lines.length, text()]);
+      else table.words.set(k, [[table.lines.length, text()]]);
+    });
+    if (n > header.length) {
+      throw new Error(
+        `Error tokenizing data. C error: Expected ${header.length} fields in line ${table.lines.length + 1}, saw ${n}`,
+      );
     }
+    table.names.push(plainName(fieldTexts(line, separator)[0]));
+    table.lines.push(numbers);
+  };
+  peeked.forEach(add);
+  for await (const line of lines) add(line);
+  return table;
+}
+
+/** The names of the columns, the separator, the decimal mark, and the first lines of values. */
+async function readHeader(name, lines) {
+  const next = async () => (await lines.next()).value?.slice();
+  let comment = null;
+  let first = (await next()) ?? new Uint8Array(0);
+  while (first[0] === HASH) [comment, first] = [first, (await next()) ?? new Uint8Array(0)];
+  const separator = separatorOf(name, first);
+  const peeked = [];
+  const count = (line) => line.filter((code) => code === separator).length;
+  if (comment && count(comment) > 0 && count(comment) === count(first)) {
+    peeked.push(first);
+    first = comment; // a header that begins with #
   }
+  for (let line = await next(); line; line = peeked.length < PEEKED ? await next() : null) peeked.push(line);
+  const fields = peeked.filter((line) => line.length).map((line) => fieldTexts(line, separator));
+  if (!fields.length) throw new Error(`${name} is empty: it should have a header line and a line for each entry`);
+  let header = fieldTexts(first, separator);
+  if (fields[0].length === header.length + 1) {
+    const allEndEmpty = fields.every((texts) => texts.length === header.length + 1 && !texts.at(-1));
+    // A separator ends every line; or R writes no name above the names of the lines
+    header = allEndEmpty ? [...header, ""] : ["", ...header];
+  }
+  if (header.length === 1) throw new Error(`${name} has a single column: separate its columns by commas, tabs or semicolons`);
+  const hasCommas = separator !== 44 && fields[0].some((text) => DECIMAL_COMMA.test(text));
+  return { header, separator, decimal: hasCommas ? 44 : 46, peeked };
+}
+
+/** The separator of a line: that of the file's name, else the most frequent. */
+function separatorOf(name, line) {
+  const text = textOf(line);
+  const usual = /\.csv(\.gz)?$/i.test(name) ? "," : "\t";
+  const count = (mark) => text.split(mark).length;
+  const most = text.includes(usual) ? usual : [usual, ",", "\t", ";"].reduce((a, b) => (count(b) > count(a) ? b : a));
+  return most.charCodeAt(0);
+}
+
+/** The source of a table, in memory. */
+function sourceOfTable(table, wanted, { genesIn, geneColumn, invert }) {
+  const { name, header, lines, names } = table;
+  const known = new Set(wanted.map(withoutCase));
+  const beside = new Map(); // texts of the columns that hold words, or none
+  const inside = [];
+  for (let k = 1; k < header.length; k++) {
+    if (isOfNumbers(table, k, invert)) inside.push(k);
+    else beside.set(k, textsOf(table, k));
+  }
+  refuseLong(table, known, beside, inside.length);
+  const inRows = (genesIn ?? whereGenesAre(table, known, [...beside.values()])) === "rows";
+  for (const k of inside.filter((k) => inRows && header[k] === geneColumn)) beside.set(k, textsOf(table, k));
+  const columns = inside.filter((k) => !beside.has(k));
+  checkWords(table, columns);
+  if (!columns.length) throw new Error(`${name} holds no numbers: it has ${lines.length} lines, 0 columns of them`);
+  const about = [...beside].filter(([k, texts]) => header[k].trim() || texts.some((text) => text.trim()));
+  const repeated = duplicates(about.map(([k]) => header[k]));
+  if (repeated.length) throw new Error(`${name} has several columns called ${some(repeated)}: rename or remove them`);
+  if (invert) turnRound(lines, columns);
+  const across = columns.map((k) => header[k]);
+  const [features, samples] = inRows ? [names, across] : [across, names];
+  const value = inRows ? (i, j) => lines[j][columns[i]] : (i, j) => lines[i][columns[j]];
+  refuseMissing(name, features, samples, value);
+  const texts = inRows ? Object.fromEntries(about.map(([k, column]) => [header[k], column])) : {};
+  const { kept, genes, others, notes } = genesAmong(name, features, texts, geneColumn, wanted);
+  const turned = invert ? ["values are inverted: the lowest of the table is the most expressed"] : [];
+  return {
+    name,
+    genes,
+    others,
+    rawGenes: new Set(),
+    notes: [...turned, ...repeatedSamples(samples), ...notes],
+    genesIn,
+    nSamples: samples.length,
+    samples,
+    options: { genes_in: genesIn, gene_column: geneColumn, invert: invert || null },
+    read: (parts) => parts.map(({ groups, rows }) => sumsOf(groups, rows ?? samples.map((_, i) => i), kept, value)),
+  };
+}
+
+/** Samples by groups of genes, each added up to one. */
+function sumsOf(groups, rows, kept, value) {
+  const sums = new Float64Array(rows.length * groups.length);
+  rows.forEach((i, at) => {
+    groups.forEach((group, k) => {
+      for (const gene of group) sums[at * groups.length + k] += value(i, kept[gene]);
+    });
+  });
   return sums;
 }
 
-/** What turns values of which less is more the other way round; infinite ones were not detected. */
-async function inversion(table, parsed, checks, progress) {
-  let highest = -Infinity;
-  let undetected = false;
-  await scan(table, parsed, progress, (_, __, number) => {
-    checks.see(number);
-    if (number === Infinity) undetected = true;
-    else if (number > highest) highest = number;
-  });
-  const code = checks.code();
-  if (highest === code) highest = -Infinity; // every value is missing
-  if (highest === -Infinity) return (x) => (x === Infinity ? 0 : x);
-  const top = highest + (undetected ? 1 : 0);
-  return (x) => (x === Infinity ? 0 : top - x);
-}
-
-/** Positions of the genes without missing values. */
-async function completeGenes(table) {
-  const checks = new Checks(table, false);
-  const parsed = table.genes.map((_, k) => k);
-  const incomplete = new Set();
-  const coded = new Map();
-  await scan(table, parsed, () => {}, (_, gene, number) => {
-    checks.see(number);
-    if (checks.isCode(number)) coded.set(number, (coded.get(number) ?? new Set()).add(gene));
-    const isNumber = Number.isFinite(number) || (table.options.invert && number === Infinity);
-    if (!isNumber) incomplete.add(gene);
-  });
-  for (const gene of coded.get(checks.code()) ?? []) incomplete.add(gene);
-  const complete = parsed.filter((gene) => !incomplete.has(gene));
-  if (!complete.length) {
-    throw new Error(`${table.file.name}: every gene has a missing value: fill them in`);
-  }
-  return complete;
-}
-
-/** Parse the values of some genes, and call `use` with sample, gene and number; refuse words. */
-async function scan(table, genes, progress, use) {
-  const { head, inside } = table;
-  const byRows = table.genesIn === "rows";
-  const positions = byRows ? inside.map((_, k) => k) : genes;
-  const words = new Map();
-  await eachLine(table, progress, (line, number) => {
-    if (line.length > head.header.length) refuseLong(table, number, line.length);
-    for (const k of positions) {
-      let value = line.number(inside[k]);
-      if (value === undefined) {
-        const text = line.text(inside[k]);
-        if (!(table.options.invert && isUndetected(text))) {
-          addWord(words, inside[k], number, text);
-          continue;
-        }
-        value = Infinity;
-      }
-      if (byRows) use(k, number, value);
-      else use(number, k, value);
-    }
-  });
-  refuseWords(table, words, positions.map((k) => inside[k]));
-}
-
-const UNDETECTED = ["undetermined", "undet", "undetected", "no ct", "nd"];
 const isUndetected = (text) => UNDETECTED.includes(text.trim().toLowerCase());
 
-function addWord(words, column, number, text) {
-  if (!words.has(column)) words.set(column, { number, text, count: 0 });
-  words.get(column).count++;
+/** Whether a column holds numbers, and at most as many words; undetected values of qPCR become infinite. */
+function isOfNumbers({ lines, words }, k, invert) {
+  if (invert) {
+    const found = words.get(k) ?? [];
+    for (const [line] of found.filter(([, text]) => isUndetected(text))) lines[line][k] = Infinity;
+    words.set(k, found.filter(([, text]) => !isUndetected(text)));
+  }
+  const nNumbers = lines.reduce((n, line) => n + !Number.isNaN(line[k]), 0);
+  return nNumbers > 0 && nNumbers >= (words.get(k)?.length ?? 0);
 }
 
-/** Calls a function with every line of a gene or sample, by its number, without parsing it. */
-async function eachLine(table, progress, use) {
-  const { head, file } = table;
-  const { separator, decimal, layout } = head;
-  const starts = new Int32Array(head.header.length + 2);
-  let number = 0;
-  for await (const line of bodyLines(file, layout, (seen, all) => progress("reading values", seen, all))) {
-    if (!line.length) continue;
-    if (layout.noGenes !== null && someFields(line, separator, [0])[0].startsWith(layout.noGenes)) continue;
-    if (line.includes(QUOTE)) {
-      const texts = fieldTexts(line, separator);
-      const text = (k) => texts[k] ?? "";
-      use({ length: texts.length, text, number: (k) => numberOf(text(k), decimal) }, number++);
-      continue;
-    }
-    const length = fieldStarts(line, separator, starts);
-    use(
-      {
-        length,
-        text: (k) => (k < length ? new TextDecoder().decode(line.subarray(starts[k], starts[k + 1] - 1)) : ""),
-        number: (k) => (k < length ? parseNumber(line, starts[k], starts[k + 1] - 1, decimal) : NaN),
-      },
-      number++,
+/** A column as texts. */
+function textsOf({ lines, words }, k) {
+  const texts = lines.map((line) => (Number.isNaN(line[k]) ? "" : String(line[k])));
+  for (const [line, text] of words.get(k) ?? []) texts[line] = text;
+  return texts;
+}
+
+const nKnown = (known, names) => nShared(known, names.map(withoutCase));
+
+/** Where the genes are, as those of the model tell. */
+function whereGenesAre({ name, header, lines, names }, known, texts) {
+  const inColumns = nKnown(known, header.slice(1));
+  const inRows = Math.max(...[names, ...texts].map((column) => nKnown(known, column)));
+  if (inRows !== inColumns) return inRows > inColumns ? "rows" : "columns";
+  throw new Error(
+    `${name} is a table of ${lines.length} lines and ${header.length - 1} columns, and nothing tells where its ` +
+      "genes are: say it (genes_in='rows' or 'columns')",
+  );
+}
+
+/** Refuse a long table: a line for each sample and gene, so that there are many more lines than names. */
+function refuseLong({ name, lines, names }, known, beside, nNumbers) {
+  [names, ...beside.values()].forEach((column, number) => {
+    const different = new Set(column);
+    const many = nNumbers <= 2 ? 2 : 10; // several probes of a gene are no long table
+    if (many * different.size >= lines.length || (number > 0 && nKnown(known, column) < 2)) return;
+    throw new Error(
+      `${name} has ${lines.length} lines with ${different.size} different names (${some([...different], 3)}): it ` +
+        "looks like a long table, with a line for each sample and gene. Make it one with a line per sample: " +
+        "pandas.DataFrame.pivot",
     );
-  }
+  });
 }
 
-function refuseLong(table, number, length) {
-  const n = table.head.header.length;
+/** Refuse a few words among the numbers of a column. */
+function checkWords({ name, header, names, words }, columns) {
+  const k = columns.find((column) => words.get(column)?.length);
+  if (k === undefined) return;
+  const [line, text] = words.get(k)[0];
+  const remedy = isUndetected(text)
+    ? "if less is more, as in Ct of qPCR, say so (invert=)"
+    : "correct it, or name the column as no gene (exclude=)";
   throw new Error(
-    `${table.file.name} cannot be read, it may be truncated or damaged: Error tokenizing data. C ` +
-      `error: Expected ${n} fields in line ${number + 1}, saw ${length} (copy or fetch it again)`,
+    `${name}: line ${quoted(names[line])} (number ${line + 1} below the header), column ${quoted(header[k])} ` +
+      `holds ${quoted(text)}, which is not a number: ${remedy}`,
   );
 }
 
-function refuseWords(table, words, columns) {
-  const column = columns.find((k) => words.has(k));
-  if (column === undefined) return;
-  const { number, text, count } = words.get(column);
-  const { lines, header } = table.head;
-  let remedy = "correct it";
-  if (isUndetected(text)) {
-    remedy = "if these are Ct values of qPCR, of which less is more, say so (invert=)";
-  } else if (count === lines.length) {
-    remedy = "if that column describes the lines, name it (annotations=)";
-  }
+/** Refuse missing and infinite values, with the names of their genes. */
+function refuseMissing(name, genes, samples, value) {
+  const counts = genes.map((_, j) => samples.reduce((n, _, i) => n + !Number.isFinite(value(i, j)), 0));
+  const named = genes.map((gene, j) => `${gene} (${counts[j]})`).filter((_, j) => counts[j]);
+  if (!named.length) return;
+  const incomplete = samples.filter((_, i) => genes.some((_, j) => !Number.isFinite(value(i, j))));
   throw new Error(
-    `${table.file.name}: line ${quoted(lines[number])} (number ${number + 1} below the header), ` +
-      `column ${quoted(header[column])} holds ${quoted(text)}, which is not a number: ${remedy}`,
+    `${name}: ${named.length} of ${genes.length} genes ${named.length === 1 ? "has" : "have"} missing or infinite ` +
+      `values, in ${incomplete.length} of ${samples.length} samples (first ${quoted(incomplete[0])}): ` +
+      `${some(named, 20)}; fill them in, or remove these genes`,
   );
+}
+
+/** Turn values of which less is more the other way round; infinite ones were not detected. */
+function turnRound(lines, columns) {
+  let highest = -Infinity;
+  let undetected = 0;
+  for (const line of lines) {
+    for (const k of columns) {
+      if (line[k] === Infinity) undetected = 1;
+      else if (line[k] > highest) highest = line[k];
+    }
+  }
+  for (const line of lines) for (const k of columns) line[k] = line[k] === Infinity ? 0 : highest + undetected - line[k];
 }

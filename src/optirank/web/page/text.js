@@ -86,6 +86,9 @@ export function quoted(text) {
 /** A name without blanks around it; one of blanks alone stays. */
 export const stripped = (name) => name.trim() || name;
 
+/** A name of a table: without blanks around it, letters with accents as single characters. */
+export const plainName = (name) => stripped(name.normalize("NFC"));
+
 /** The names that occur more than once, in the order of their first occurrence. */
 export function duplicates(names) {
   const counts = new Map();
@@ -105,4 +108,11 @@ export async function readable(name, read) {
       `${name} cannot be read, it may be truncated or damaged: ${short} (copy or fetch it again)`,
     );
   }
+}
+
+/** A note on names that several samples have. */
+export function repeatedSamples(names) {
+  const repeated = duplicates(names);
+  const what = counted(repeated.length, "sample name occurs", "sample names occur");
+  return repeated.length ? [`${what} more than once: ${some(repeated)}`] : [];
 }

@@ -1,114 +1,124 @@
 // Which labels of a query are withheld, and why.
 
-import { general, counted, percent } from "./text.js";
-import { forgivenShift, quantiles } from "./vote.js";
-import { cannotShow, heldOutReason, notChecked, notKept, raisedReason } from "./words.js";
+import { counted, fixed, general, percent, share } from "./text.js";
 
-const FEW_GENES = 5; // outside the largest tie: below, a label rests on very little
-
-/**
- * The reason of each sample (0: the label is given; else a position in `reasons`), and notes.
- *
- * `query` has confidence (of each sample, or of a tree one per level in `ways`), likeness, labels, shift and genesApart of all samples; `bound` is what
- * the model is over the file's genes; `options` has threshold, targetError and unknownRate.
- */
-export function withhold(query, bound, options, words) {
-  const reasons = ["", words.no_information, words.low_confidence, words.unknown, words.not_kept, words.strict];
-  const decision = {
-    reasons,
-    codes: new Uint8Array(query.confidence.length),
-    threshold: null,
-    thresholdReason: "",
-    notes: [],
-  };
-  if (options.unknownRate !== null) withholdUnknown(decision, query, bound, options.unknownRate);
-  const byLevel = query.ways !== null;
-  const confidence = byLevel ? query.ways.map((way) => way.confidence) : Array.from(query.confidence, (x) => [x]);
-  const target = setThreshold(decision, confidence, byLevel, bound, options, words);
-  if (byLevel && decision.threshold === null && options.targetError !== 1) {
-    decision.threshold = words.sure;
-    decision.thresholdReason = "a label of the tree is given where it is more probable than all others together";
-  }
-  if (decision.threshold !== null) withholdUnsure(decision, confidence, byLevel);
-  if (target !== null) withholdUntrusted(decision, target, query);
-  withholdTied(decision, query.genesApart);
-  return decision;
-}
+export const [GIVEN, NO_INFORMATION, LOW_CONFIDENCE] = [0, 1, 2]; // codes of reasons
 
 /** Refuse options that cannot be, as `PredictOptions` does. */
-export function checkOptions(options) {
-  if (options.threshold !== null && options.targetError !== null) {
-    throw new Error("give a threshold or a target error, not both");
-  }
-  const shares = [
-    ["threshold", options.threshold],
-    ["target_error", options.targetError],
-    ["unknown_rate", options.unknownRate],
-  ];
-  for (const [name, x] of shares) {
+export function checkOptions({ threshold, targetError }) {
+  if (threshold !== null && targetError !== null) throw new Error("give a threshold or a target error, not both");
+  for (const [name, x] of [["threshold", threshold], ["target_error", targetError]]) {
     if (x !== null && !(x >= 0 && x <= 1)) throw new Error(`${name}=${x}: use a share between 0 and 1`);
   }
 }
 
-function withholdUnknown(decision, query, bound, rate) {
-  if (!(rate > 0 && rate < 1)) {
-    throw new Error(`unknown rate ${rate}: use a share between 0 and 1, such as 0.01`);
+/**
+ * The code of each sample's reason, the threshold with its reason, and notes.
+ *
+ * `confidence` has of each sample a number per level of a tree, from coarse to fine, or a single one;
+ * `checked` has the alarms of the query, and the agreement of other genes.
+ */
+export function withhold(confidence, nApart, checked, model, options, words) {
+  const rule = ruleOf(confidence, model, options, words);
+  const codes = new Uint8Array(confidence.length);
+  const notes = [];
+  if (rule.threshold !== null) {
+    confidence.forEach((levels, i) => (codes[i] = levels[0] < rule.threshold ? LOW_CONFIDENCE : GIVEN));
+    notes.push(`${howMany(confidence, rule.threshold)}: ${rule.reason}`);
   }
-  if (bound.panel.levels === null) {
-    throw new Error(
-      "the model has no out-of-distribution score, so unknown samples cannot be told: train it " +
-        "with optirank train, or give a threshold instead",
+  if (options.targetError !== null) {
+    const aim = `an error of ${percent(options.targetError)} is an aim on data like the training`;
+    if (checked.alarms.length) notes.push(`${aim}, and for these there is an alarm`);
+    else if (checked.agreement === null) notes.push(`${aim}: whether these are like it cannot be checked by other genes`);
+  }
+  nApart.forEach((n, i) => n || (codes[i] = NO_INFORMATION));
+  const tied = nApart.filter((n) => n === 0).length;
+  if (tied) {
+    notes.push(
+      `${counted(tied, "sample has", "samples have")} the same value in all genes of the panel, ` +
+        "and no label is given",
     );
   }
-  const limits = quantiles(bound.panel.levels, rate);
-  const forgiven = forgivenShift(query.shift, query.likeness.length);
-  let unknown = 0;
-  query.likeness.forEach((score, i) => {
-    if (!(score + forgiven < limits[query.labels[i]])) return;
-    decision.codes[i] = 3;
-    unknown++;
-  });
-  const n = query.likeness.length;
-  decision.notes.push(
-    `${unknown} of ${n} samples (${percent(unknown / n)}) look like no class, and their labels are ` +
-      `withheld; of held-out samples it was ${percent(rate)}`,
-  );
+  return { codes, ...rule, notes };
 }
 
-/** The confidence below which labels are withheld; gives the target error it is to keep, or null. */
-function setThreshold(decision, confidence, byLevel, bound, options, words) {
-  if (options.threshold !== null) {
-    decision.threshold = options.threshold;
-    decision.thresholdReason = `asked for a confidence of at least ${general(options.threshold)}`;
-    return null;
+/** The confidence below which labels are withheld, null for none, and why. */
+function ruleOf(confidence, model, { threshold, targetError }, words) {
+  if (threshold !== null) return { threshold, reason: `asked for a confidence of at least ${general(threshold)}` };
+  if (targetError !== null) return raisedRule(confidence, model, targetError, words);
+  if (!model.tree) return { threshold: null, reason: "" };
+  return {
+    threshold: words.sure,
+    reason: "a label of the tree is given where it is more probable than all others together",
+  };
+}
+
+/** The rule of held-out samples, or a higher threshold where the query's own confidences ask for it. */
+function raisedRule(confidence, model, target, words) {
+  const heldOut = heldOutRule(model, target, words);
+  const threshold = raiseThreshold(confidence, heldOut.threshold, target);
+  if (threshold <= heldOut.threshold) return heldOut;
+  const reason =
+    `the query's own confidences ask for at least ${fixed(threshold, 3)}, so that ` +
+    `${percent(target)} of the labels given are expected to be wrong; by held-out samples it would ` +
+    `be ${fixed(heldOut.threshold, 3)}`;
+  return { threshold, reason };
+}
+
+/** The threshold above which held-out samples kept a target error. */
+function heldOutRule(model, target, words) {
+  const control = model.errorControl;
+  if (!control) {
+    throw new Error(`target error ${general(target)}: the model stores no errors of held-out samples; give a threshold instead`);
   }
-  const control = bound.panel.errorControl;
-  const target = options.targetError ?? bound.trainedTarget;
-  if (target === null || target === 1) return null; // 1: withhold none
   if (!(target > 0 && target < 1)) {
-    throw new Error(`target error ${target}: use a share between 0 and 1, such as 0.05`);
+    const written = Number.isInteger(target) ? target.toFixed(1) : target;
+    throw new Error(`target error ${written}: use a share between 0 and 1, such as 0.05`);
   }
-  if (bound.leftOut.length) {
-    throw new Error(
-      `target error ${general(target)}: the model without some of its classes was never judged; ` +
-        "give a threshold instead",
-    );
-  }
-  if (control === null) {
-    throw new Error(
-      `target error ${general(target)}: the model stores no errors of held-out samples; give a ` +
-        "threshold instead",
-    );
-  }
+  const certainty = share(words.certainty, 0);
   const step = lastStepThatPasses(control, target);
-  if (step === null) throw new Error(cannotShow(target, control, words.certainty));
-  const heldOut = control.kept[step] === 1 ? 0 : control.thresholds[step];
-  decision.threshold = raiseThreshold(confidence, heldOut, target);
-  decision.thresholdReason =
-    decision.threshold > heldOut
-      ? raisedReason(decision.threshold, target, heldOut)
-      : heldOutReason(heldOut, control, step, target, words.certainty, byLevel);
-  return target;
+  if (step === null) {
+    throw new Error(
+      `target error ${general(target, 3)}: ${control.n_samples} held-out samples cannot show it. With ` +
+        `${certainty} confidence the error of the most confident ones is at most ` +
+        `${share(Math.min(...control.bounds), 1)}, classes counted equally; of all, ` +
+        `${share(control.errors.at(-1), 1)} are wrong. Allow a larger error, or train on more samples`,
+    );
+  }
+  const threshold = control.kept[step] === 1 ? 0 : control.thresholds[step];
+  const [label, these] = model.tree
+    ? ["finest label", "all labels given, coarse and fine,"]
+    : ["label", "these labels"];
+  const reason =
+    `at a confidence of at least ${fixed(threshold, 3)}, ${share(control.kept[step], 1)} of the ` +
+    `${control.n_samples} held-out samples keep their ${label}, and ${share(control.errors[step], 1)} ` +
+    `of ${these} are wrong, classes counted equally (asked for: at most ${general(target, 3)}, ` +
+    `with ${certainty} confidence, on samples like these)`;
+  return { threshold, reason };
+}
+
+/**
+ * The threshold at which a query's own confidences expect the target error.
+ *
+ * A falling threshold gives labels one after another; a finer label takes the place of the coarser one.
+ */
+function raiseThreshold(confidence, threshold, target) {
+  const nLevels = confidence[0].length;
+  const flat = confidence.flat();
+  const given = Array.from(flat.keys()).filter((k) => flat[k] >= threshold);
+  given.sort((a, b) => flat[b] - flat[a] || a - b);
+  let wrong = 0;
+  let labelled = 0;
+  let last = -1;
+  given.forEach((k, step) => {
+    const isCoarsest = k % nLevels === 0;
+    wrong += 1 - flat[k] - (isCoarsest ? 0 : 1 - flat[k - 1]);
+    if (isCoarsest) labelled++;
+    const ends = flat[given[step + 1]] !== flat[k]; // equal ones stay together
+    if (ends && wrong / labelled <= target) last = step;
+  });
+  if (last === given.length - 1) return threshold;
+  return last < 0 ? 1 + Number.EPSILON : flat[given[last]];
 }
 
 /** Tests from the most confident samples down, and stops at the first failure. */
@@ -120,78 +130,22 @@ function lastStepThatPasses(control, target) {
   return step > first ? step - 1 : null;
 }
 
-/**
- * The threshold at which a query's own confidences expect the target error.
- *
- * A falling threshold gives labels one after another; of a tree, a finer label takes the place of the
- * coarser one before it.
- */
-function raiseThreshold(confidence, threshold, target) {
-  const nLevels = confidence[0].length;
-  const flat = confidence.flat();
-  const given = flat.map((_, k) => k).filter((k) => flat[k] >= threshold).sort((a, b) => flat[b] - flat[a] || a - b);
-  if (!given.length) return threshold;
-  let wrong = 0;
-  let labelled = 0;
-  let last = -1;
-  given.forEach((k, step) => {
-    const isCoarsest = k % nLevels === 0;
-    wrong += 1 - flat[k] - (isCoarsest ? 0 : 1 - flat[k - 1]);
-    if (isCoarsest) labelled++;
-    const ends = step === given.length - 1 || flat[given[step + 1]] !== flat[k]; // equal ones stay together
-    if (ends && wrong / labelled <= target) last = step;
-  });
-  if (last < 0) return 1 + Number.EPSILON;
-  return last === given.length - 1 ? threshold : flat[given[last]];
-}
-
-function withholdUnsure(decision, confidence, byLevel) {
-  let below = 0;
-  let coarse = 0;
-  confidence.forEach((levels, i) => {
-    if (levels[0] < decision.threshold) {
-      decision.codes[i] = 2;
-      below++;
-    } else if (levels.at(-1) < decision.threshold) coarse++;
-  });
+/** How many labels a threshold withholds, and how many it makes coarser. */
+function howMany(confidence, threshold) {
   const n = confidence.length;
-  let what = "no label is withheld";
+  const below = confidence.filter((levels) => levels[0] < threshold).length;
+  const coarse = confidence.filter((levels) => levels[0] >= threshold && levels.at(-1) < threshold).length;
   const verb = (count) => (count === 1 ? "is" : "are");
+  let what = "no label is withheld";
   if (below) what = `${below} of ${n} labels (${percent(below / n)}) ${verb(below)} withheld`;
   if (coarse) what += `, ${coarse} (${percent(coarse / n)}) ${verb(coarse)} coarser than a class`;
-  decision.notes.push(`${what}: ${decision.thresholdReason}`);
+  return what;
 }
 
-/** Withhold all labels where the error cannot be kept; say where nobody knows. */
-function withholdUntrusted(decision, target, { alarms, trust }) {
-  if (alarms.length) {
-    decision.codes.fill(4);
-    decision.notes.push(notKept(target));
-  } else if (trust.agreement === null) decision.notes.push(notChecked(target));
-}
-
-/** Withhold all labels because of an alarm, where that was asked for. */
-export const withholdAll = (decision) => decision.codes.fill(5);
-
-function withholdTied(decision, genesApart) {
-  let tied = 0;
-  let few = 0;
-  genesApart.forEach((n, i) => {
-    if (n === 0) {
-      decision.codes[i] = 1;
-      tied++;
-    } else if (n < FEW_GENES) few++;
-  });
-  if (tied) {
-    decision.notes.push(
-      `${counted(tied, "sample has", "samples have")} the same value in all genes of the panel, ` +
-        "and no label is given",
-    );
-  }
-  if (few) {
-    decision.notes.push(
-      `in ${counted(few, "sample", "samples")} all but ${FEW_GENES - 1} or fewer genes of the ` +
-        "panel have the same value: labels there rest on few genes",
-    );
-  }
+/** The word for a label that is withheld: one that no class is called. */
+export function withheldWord(classes) {
+  if (!classes.includes("unassigned")) return "unassigned";
+  let word = "withheld";
+  for (let k = 2; classes.includes(word); k++) word = `withheld ${k}`;
+  return word;
 }
