@@ -42,9 +42,7 @@ def test_importing_optirank_loads_nothing_heavy():
     )
 
 
-@pytest.mark.parametrize(
-    "words", ["models", "panel blood-human", "inspect blood-human", "--help"]
-)
+@pytest.mark.parametrize("words", ["models", "inspect blood-human", "--help"])
 def test_commands_on_models_need_neither_anndata_nor_scikit_learn(words):
     code = (
         "import contextlib, io, sys; from optirank.cli import app\n"
@@ -74,16 +72,6 @@ def test_training_a_panel_needs_no_scikit_learn():
     assert run(code) == "False"
 
 
-def test_the_card_of_a_model_is_shown_without_anything_heavy():
-    code = (
-        "import sys; from optirank.cli.models import show_card; "
-        "from optirank.model.file import find_model; "
-        "show_card(find_model('pancreas-human')); "
-        f"print([m for m in {HEAVY} if m in sys.modules])"
-    )
-    assert run(code).endswith("[]")
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -92,7 +80,6 @@ def test_the_card_of_a_model_is_shown_without_anything_heavy():
         ["models"],
         ["models", "leukaemia-human"],
         ["inspect", "leukaemia-human"],
-        ["panel", "leukaemia-human"],
     ],
     ids=" ".join,
 )

@@ -1,15 +1,13 @@
 """Train, annotate, evaluate and design panels with AnnData, in scanpy's manner.
 
 Each function gives one result with ``notes``, ``warnings``, ``tables`` (data frames)
-and ``report(path)``, which writes its page. Wherever a model is taken, a result will
-do.
+and can be given wherever a model is taken; ``report=`` names the file of its page.
 """
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ import pandas as pd
 from anndata import AnnData
 
 from optirank._util.work import progress_bar
-from optirank.io.data import about, used_names
 from optirank.io.objects import (
     anndata_of,
     is_frame,
@@ -26,7 +23,7 @@ from optirank.io.objects import (
 )
 from optirank.model import Model
 from optirank.model.file import as_model
-from optirank.report import check_report, write_report
+from optirank.report import check_report, write_page
 from optirank.verbs.design import DesignResult
 from optirank.verbs.design import design as run_design
 from optirank.verbs.evaluate import Evaluation, evaluate_profiles
@@ -47,9 +44,6 @@ File = str | os.PathLike[str]
 Query = AnnData | pd.DataFrame | Sequence[str]
 
 __all__ = ["annotate", "design", "evaluate", "train"]
-
-logger = logging.getLogger("optirank")
-Result.write_page = staticmethod(write_report)
 
 
 def __dir__() -> list[str]:
@@ -100,8 +94,8 @@ def train(
         Coarser labels: the parent of each label, "" at the top; or a table of labels
         and parents. A sample then gets the finest label that is sure.
     ontology : mapping or file, optional
-        Ids of the labels, such as those of the Cell Ontology, kept in the model and
-        written with the labels; or a table of labels and ids.
+        Ontology ids of the labels, kept in the model: a mapping, or a table of labels
+        and ids.
     mapping : mapping, optional
         Labels to join, and the labels that they become.
     n_genes : int or "auto", default="auto"
@@ -112,8 +106,7 @@ def train(
         ``"RPL*"``. ``include`` may be a file of genes, one per line: the panel as it
         is, unless ``n_genes`` asks for another number.
     method : {"panel", "optirank"}, default="panel"
-        One panel for all classes; the paper's classifier; logistic regression on all
-        ranks.
+        One panel for all classes, or the paper's classifier.
     layer, gene_column : str, optional
         Layer to use instead of ``X``, "raw" for ``adata.raw``; column of ``adata.var``
         with the gene names, instead of its index.
@@ -126,8 +119,8 @@ def train(
     report : file, optional
         Where to write the page of the result, one HTML file.
     verbose : bool, default=True
-        Whether to print notes and show a progress bar. The logger "optirank" gets the
-        notes too, and the warnings, which Python shows unless logging is set up.
+        Whether to print warnings and notes and show a progress bar; the result has
+        them too.
 
     Returns
     -------
@@ -136,7 +129,8 @@ def train(
         held-out sample, ``curve`` the accuracy by size, ``performance`` the tables.
         ``adata`` is not changed.
     """
-    check_report(report)
+    if report is not None:
+        check_report()
     profiles, label_column, batch_column = labelled_profiles(
         adata, label, batch, *_values(layer, gene_column), table
     )
@@ -155,15 +149,6 @@ def train(
         name=name,
         description=description,
     )
-    say = _teller(verbose)
-    for part in profiles:
-        n_raw = len(about(part).get("raw_genes", ()))
-        n_in_x = len(used_names(part))
-        if n_raw > n_in_x:
-            say(
-                f"adata.raw has {n_raw} genes, X has {n_in_x}: layer='raw' trains on "
-                "adata.raw"
-            )
     command = _call(
         "train",
         label=label_column,
@@ -175,9 +160,9 @@ def train(
         method=method,
         layer=layer,
     )
-    with progress_bar("training", shown=verbose) as bar:
-        result = run_training(profiles, options, command=command, progress=bar.update)
-    _conclude(result, say, report, result.notes)
+    with progress_bar("training", shown=verbose) as update:
+        result = run_training(profiles, options, command=command, progress=update)
+    _conclude(result, report, verbose)
     return result
 
 
@@ -201,30 +186,15 @@ def _short(given: object) -> object:
     return Path(given).name if isinstance(given, str | os.PathLike) else given
 
 
-def _teller(verbose: bool) -> Callable[[str], None]:
-    """What says notes: the logger, and where asked for also printed lines."""
-
-    def say(line: str) -> None:
-        logger.info("%s", line)
-        if verbose:
+def _conclude(result: Result, report: File | None, verbose: bool) -> None:
+    """Print what there is to say, and write the page."""
+    if verbose:
+        for warning in result.warnings:
+            print(f"WARNING: {warning}")
+        for line in [*result.notes, repr(result)]:
             print(line)
-
-    return say
-
-
-def _conclude(
-    result: Result,
-    say: Callable[[str], None],
-    report: File | None,
-    notes: Sequence[str] = (),
-) -> None:
-    """Say what there is to say, the warnings first, and write the page."""
-    for warning in result.warnings:
-        logger.warning("WARNING: %s", warning)
-    for line in [*notes, repr(result)]:
-        say(line)
     if report is not None:
-        result.report(report)
+        write_page(result, report)
 
 
 def _gene_names(query: Query | None) -> list[str] | None:
@@ -312,7 +282,8 @@ def annotate(
         ``agreement_by_label``, the ``likeness`` to the training data (a share of that
         of held-out samples), and the ``notes``.
     """
-    check_report(report)
+    if report is not None:
+        check_report()
     options = PredictOptions(
         clusters=clusters,
         adapt=adapt,
@@ -334,7 +305,7 @@ def annotate(
     labels = label_profiles(profiles, fitted, options)
     if target is not None:
         labels.annotate(target.obs, target.obsm, target.uns, key_added)
-    _conclude(labels, _teller(verbose), report, labels.notes)
+    _conclude(labels, report, verbose)
     return labels
 
 
@@ -386,8 +357,8 @@ def design(
         The data to be labelled later, or the genes that the assay can measure: only
         these are used.
     test : AnnData or DataFrame, optional
-        Labelled samples of another platform, with the same column of labels. They judge
-        the panel, and never choose it.
+        Labelled samples of another platform, with the same column of classes. They
+        judge the panel, and never choose it.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
     layer, gene_column, table, name, description, n_jobs, report, verbose
@@ -399,7 +370,8 @@ def design(
         ``genes`` is the table of the panel, ``model`` labels the assay; ``conditions``,
         ``classes`` and ``confusions`` say how it will do. ``adata`` is not changed.
     """
-    check_report(report)
+    if report is not None:
+        check_report()
     profiles, label_column, batch_column = labelled_profiles(
         adata, label, batch, *_values(layer, gene_column), table
     )
@@ -422,16 +394,15 @@ def design(
     if test is not None:
         columns = [options.label[-1]]
         judges = profiles_of(test, annotations=columns)
-    say = _teller(verbose)
-    with progress_bar("designing", shown=verbose) as bar:
+    with progress_bar("designing", shown=verbose) as update:
         result = run_design(
             profiles,
             options,
             test=judges,
             command=_call("design", label=label_column, n_genes=n_genes),
-            progress=bar.update,
+            progress=update,
         )
-    _conclude(result, say, report, result.notes)
+    _conclude(result, report, verbose)
     return result
 
 
@@ -474,7 +445,8 @@ def evaluate(
     ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
     ``withholding``. ``adata`` is not changed.
     """
-    check_report(report)
+    if report is not None:
+        check_report()
     options = PredictOptions(
         adapt=adapt,
         target_error=target_error,
@@ -492,5 +464,5 @@ def evaluate(
         options,
         mapping=mapping,
     )
-    _conclude(evaluation, _teller(verbose), report, evaluation.notes)
+    _conclude(evaluation, report, verbose)
     return evaluation

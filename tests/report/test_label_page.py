@@ -20,10 +20,9 @@ from example_model import (
     telling_pair,
 )
 from optirank import PanelClassifier
-from optirank.cli.common import in_flags
 from optirank.io.objects import profiles_of
 from optirank.model import Model
-from optirank.report import page
+from optirank.report import render_page
 from optirank.verbs.labels import label_table
 from optirank.verbs.predict import PredictOptions, label_profiles
 from profiles import take_samples
@@ -71,7 +70,7 @@ def test_labels_are_counted_by_confidence():
 
 def test_the_page_has_the_numbers_of_the_labels(model, query):
     found = labelled(as_anndata(query), model)
-    text = page(found)
+    text = render_page(found)
     assert "labelled by the model “example”; no label is withheld." in text
     n, n_genes = len(found.codes), len(panel_names(model))
     assert tiles(text)[:3] == [
@@ -99,7 +98,7 @@ def test_the_page_has_the_numbers_of_the_labels(model, query):
         assert part not in text
     for word in ("http://", "https://", "<script"):
         assert word not in text
-    assert page(labelled(as_anndata(query), model)) == text
+    assert render_page(labelled(as_anndata(query), model)) == text
 
 
 def test_a_model_of_two_classes_has_two_bars(query):
@@ -109,7 +108,7 @@ def test_a_model_of_two_classes_has_two_bars(query):
     adata = as_anndata(query)
     fitted = PanelClassifier(10).fit(adata.to_df(), two)
     found = labelled(adata, Model.from_estimator(fitted))
-    text = page(found)
+    text = render_page(found)
     assert [row[0] for row in rows(text, "labels-table")] == list(found.counts())
     assert "labelled by the model; " in text
     assert "not calibrated" in text
@@ -117,14 +116,14 @@ def test_a_model_of_two_classes_has_two_bars(query):
 
 def test_labels_withheld_come_last_and_are_counted_apart(model, query):
     found = labelled(as_anndata(query), model, threshold=0.97)
-    text, hidden = page(found), int(found.withheld.sum())
+    text, hidden = render_page(found), int(found.withheld.sum())
     assert 1 < hidden < len(found.codes)
     assert f"{hidden} labels are withheld." in text
     given = len(found.codes) - hidden
     assert tiles(text)[0] == (str(given), f"samples labelled, of {len(found.codes)}")
     assert rows(text, "labels-table")[-1][:2] == ["unassigned", str(hidden)]
     assert ">withheld</text>" in figure(text)
-    all_hidden = page(labelled(as_anndata(query), model, threshold=1.0))
+    all_hidden = render_page(labelled(as_anndata(query), model, threshold=1.0))
     assert [row[0] for row in rows(all_hidden, "labels-table")] == ["unassigned"]
     assert "No sample got the label b cell" in all_hidden
 
@@ -135,7 +134,7 @@ def test_clusters_and_missing_genes_have_their_tables(model, query):
         :, [one for one in query.var_names if one not in panel[:3]]
     ].copy()
     found = labelled(adata, model, clusters="leiden")
-    text = page(found)
+    text = render_page(found)
     assert [(row[0], row[2]) for row in rows(text, "clusters")] == [
         (one.cluster, one.label) for one in found.clusters.itertuples()
     ]
@@ -165,7 +164,7 @@ def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
         reasons=np.full(3 * n_classes, "", dtype=object),
         confidence=np.full(3 * n_classes, 0.9),
     )
-    text = page(found)
+    text = render_page(found)
     assert "<b onclick" not in text
     assert text.count("&lt;b onclick") == 2 * n_classes  # the labels, and the card
     assert "<b onclick" not in figure(text)
@@ -181,29 +180,20 @@ def test_the_yellow_box_has_alarms_and_says_when_most_labels_are_withheld(model,
     labels = replace(
         labels, warnings=["these samples do not look like the training data"]
     )
-    boxes = re.findall(r'<div class="box">(.*?)</div>', page(labels), re.DOTALL)
+    boxes = re.findall(r'<div class="box">(.*?)</div>', render_page(labels), re.DOTALL)
     assert "do not look like the training data" in boxes[0]
     assert "100.0 % of the labels are withheld" in boxes[1]
-    assert rows(page(labels), "withheld") == [
+    assert rows(render_page(labels), "withheld") == [
         ["confidence below the threshold", str(len(labels.chosen)), "100.0 %"]
     ]
 
 
-def test_the_page_advises_only_options_that_the_model_can_serve(model, query):
-    adata = as_anndata(query)
-    bare = replace(model.panel, likeness=None, error_control=None)
-    served = replace(model, panels=dict(model.panels) | {model.n_genes: bare})
-    text = page(labelled(adata, served))
-    assert "target_error=" not in text
-
-
 def test_the_page_says_how_labels_were_made_and_how_many_were_changed(model, query):
     labels = labelled(as_anndata(query), model, adapt=True)
-    text = page(labels)
+    text = render_page(labels)
     n_changed = labels.record["n_changed"]
     assert (f"{n_changed} of {len(labels.chosen)}", tiles(text)[3][1]) == tiles(text)[3]
     assert "learning from the query (adapt=True)" in tiles(text)[3][1]
-    assert "(--adapt)" in tiles(page(labels, spell=in_flags))[3][1]
     made = text.partition('<dl id="provenance">')[2].partition("</dl>")[0]
     for part in ("model_sha256", "optirank_version"):
         assert str(labels.record[part]) in made
@@ -213,7 +203,7 @@ def test_the_page_says_how_labels_were_made_and_how_many_were_changed(model, que
 def test_a_page_of_one_sample_is_a_report_for_one_patient(model, query):
     sample = as_anndata(query)[3:4].copy()
     labels = labelled(sample, model)
-    text = html.unescape(page(labels))
+    text = html.unescape(render_page(labels))
     assert f"<h1>Sample {sample.obs_names[0]}</h1>" in text
     assert tiles(text)[0] == (str(labels.labels[0]), "label")
     shown = rows(text.replace(' class="chosen"', ""), "probabilities")
@@ -228,7 +218,7 @@ def test_a_page_of_one_sample_is_a_report_for_one_patient(model, query):
 
 
 def test_a_withheld_label_of_one_sample_comes_with_its_reason(model, query):
-    text = page(labelled(as_anndata(query)[:1].copy(), model, threshold=1.0))
+    text = render_page(labelled(as_anndata(query)[:1].copy(), model, threshold=1.0))
     assert "the label is withheld: confidence below the threshold" in text
     assert tiles(text)[0] == ("no label", "withheld")
 
@@ -236,12 +226,12 @@ def test_a_withheld_label_of_one_sample_comes_with_its_reason(model, query):
 def test_the_page_shows_the_agreement_of_other_genes_or_why_there_is_none():
     model, query = telling_model(), telling_pair()[1]
     labels = label_profiles(query, model)
-    text = page(labels)
+    text = render_page(labels)
     agreement = f"{labels.record['agreement']:.2f}"
     assert (agreement, "agreement of genes outside the panel") in tiles(text)
     assert "genes that had no part in the labels" in text
     assert '<figure id="agreement">' in text
-    alone = page(label_profiles(take_samples(query, [0]), model))
+    alone = render_page(label_profiles(take_samples(query, [0]), model))
     checked = alone.partition('<p id="checked">')[2].partition("</p>")[0]
     assert (
         "cannot be checked by other genes: a check takes two labels with at" in checked

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 
 from example_model import LABEL, training_result
-from optirank.cli.common import in_flags
-from optirank.model.card import ClassCounts
-from optirank.report import page
+from optirank.report import render_page
 from optirank.verbs.evaluate import evaluate_profiles
 from optirank.verbs.predict import PredictOptions
 from profiles import changed, take_samples
@@ -25,13 +22,13 @@ def test_more_errors_than_asked_for_are_in_the_yellow_box(model, query):
     wrong[::3] = np.roll(wrong, 7)[::3]
     data = changed(query, obs=query.obs.assign(**{LABEL: wrong}))
     options = PredictOptions(target_error=0.1)
-    text = page(evaluate_profiles(data, model, LABEL, options))
+    text = render_page(evaluate_profiles(data, model, LABEL, options))
     assert "asked for an error of 10.0" in boxes(text)[0]
 
 
 def test_an_evaluation_without_a_single_label_says_so(model, query):
     options = PredictOptions(threshold=1.0)
-    text = page(evaluate_profiles(query, model, LABEL, options))
+    text = render_page(evaluate_profiles(query, model, LABEL, options))
     assert "100.0 % of the labels are withheld" in boxes(text)[0]
     assert "No label was given." in text
     assert 'id="reliability"' not in text
@@ -39,28 +36,14 @@ def test_an_evaluation_without_a_single_label_says_so(model, query):
 
 def test_an_evaluation_says_how_its_labels_were_made(model, query):
     evaluation = evaluate_profiles(query, model, LABEL)
-    assert evaluation.labels.record["model_sha256"] in page(evaluation)
+    assert evaluation.labels.record["model_sha256"] in render_page(evaluation)
 
 
 def test_the_card_has_the_accuracy_with_genes_missing():
-    text = page(training_result())
+    text = render_page(training_result())
     card = text.partition("When genes are missing</h3>")[2]
     shares = re.findall(r'<td class="nowrap">(\d+) %</td>', card)
     assert shares == ["0", "10", "30", "50", "70"]
-
-
-def test_a_training_page_advises_only_what_the_model_can_serve():
-    result = training_result()
-    assert "unknown_rate" not in page(result)  # nobody has seen it work
-    card = replace(result.model.card, unknown_counts=ClassCounts(40, 60, 2, 90))
-    shown = replace(result, model=replace(result.model, card=card))
-    assert "--unknown-rate 0.01</code>" in page(shown, spell=in_flags)
-    assert "unknown_rate=0.01</code>" in page(shown)
-    bare = replace(result.model.panel, likeness=None, error_control=None)
-    panels = dict(result.model.panels) | {result.model.n_genes: bare}
-    text = page(replace(result, model=replace(result.model, panels=panels)))
-    assert "unknown_rate=" not in text
-    assert "target_error=" not in text
 
 
 def test_classes_that_no_sample_has_are_named_but_have_no_empty_lines(model, query):
@@ -68,7 +51,7 @@ def test_classes_that_no_sample_has_are_named_but_have_no_empty_lines(model, que
     data = take_samples(query, kept)
     evaluation = evaluate_profiles(data, model, LABEL)
     seen = set(data.obs[LABEL]) | set(evaluation.samples["predicted"])
-    text = page(evaluation)
+    text = render_page(evaluation)
     lines = text.partition('<table id="classes">')[2].partition("</table>")[0]
     assert lines.count("<tr") == 1 + len(seen)
     assert "none got the label" in text

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from optirank._util import work
-from optirank._util.work import hide_progress, progress_bar, worker_count
+from optirank._util.work import progress_bar, threads, worker_count
 from optirank.io.cluster import connect
 
 
@@ -38,45 +38,29 @@ def test_only_processors_that_the_process_may_use_are_counted():
 
 def test_a_bar_is_drawn_on_a_terminal_and_hidden_on_request(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    with progress_bar("[fitting]", 4) as bar:
-        bar.advance(4)
+    with progress_bar("fitting", 4) as update:
+        update(4, text="fitted")
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "[fitting]" in shown.err
+    assert "fitted" in shown.err
     assert "100%" in shown.err
-    with progress_bar("fitting", 4, shown=False) as bar:
-        bar.advance(4)
-    hide_progress()
-    try:
-        with progress_bar("fitting", 4, lines=True) as bar:
-            bar.advance(4)
-    finally:
-        hide_progress(False)
+    with progress_bar("fitting", shown=False) as update:
+        update(4, 4)
     assert capsys.readouterr().err == ""
 
 
-def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
-    with progress_bar("units", 10, lines=True) as bar:
-        for now[0] in (30.0, 61.0, 90.0, 122.0):
-            bar.advance()
-    assert capsys.readouterr().err.splitlines() == [
-        "units, time left: 4 min",
-        "units, time left: 3 min",
-    ]
+def test_no_further_work_is_begun_after_an_interrupt():
+    begun = []
 
+    def work(number):
+        begun.append(number)
+        time.sleep(0.05)
+        if number == 0:
+            raise KeyboardInterrupt
 
-def test_the_time_left_counts_from_the_first_report_on(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(work.time, "monotonic", lambda: now[0])
-    with progress_bar("training", 100, shown=False) as bar:
-        for now[0] in (50.0, 50.5, 51.0):  # files were opened, loops compiled
-            bar.advance()
-        assert bar.left() == ""
-        for now[0] in (51.5, 52.0, 52.5):
-            bar.advance()
-        assert bar.left() == "47 s"
+    with pytest.raises(KeyboardInterrupt), threads(2) as threaded:
+        list(threaded(work, range(100)))
+    assert len(begun) < 10
 
 
 def test_an_address_without_a_scheduler_is_refused(monkeypatch):

@@ -21,7 +21,7 @@ from example_model import (
 from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.reading import open_expression
-from optirank.report import page, write_report
+from optirank.report import render_page, write_page
 from optirank.verbs.evaluate import evaluate_profiles
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import DEFAULTS, PredictOptions
@@ -72,7 +72,7 @@ def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
     one = take_samples(query, (query.obs["cell_type"] == "b cell").to_numpy())
     done = evaluate_profiles(one, model, "cell_type")
     assert len(done.performance.classes) > 1
-    text = write_report(done, tmp_path / "page.html").read_text("utf-8")
+    text = write_page(done, tmp_path / "page.html").read_text("utf-8")
     shown = re.sub(r"<style>.*?</style>|base64,[^\"]*", "", text, flags=re.DOTALL)
     assert not re.search(r"\bnan\b", shown)
     assert "area under the ROC curve</span>" not in text
@@ -107,13 +107,13 @@ def test_names_that_look_alike_are_named_with_the_option_that_joins_them(model, 
     n_classes = len(model.classes)
     over = f"over {n_classes - 1} of {n_classes} classes"
     assert over in done.performance.headline()
-    assert over in page(done)
+    assert over in render_page(done)
     assert any(over in n and "mapping={'Cell_B': 'b cell'}" in n for n in done.notes)
 
 
 def test_pages_show_withheld_samples_by_class_and_shares_of_all(model, query):
     done = evaluate_profiles(query, model, LABEL, PredictOptions(threshold=0.9))
-    text = page(done)
+    text = render_page(done)
     assert "sensitivity, of all" in text
     assert "of the labels given" in text
     assert "balanced accuracy of all samples" in text
@@ -125,7 +125,7 @@ def test_the_page_shows_no_interval_of_a_class_without_samples(model, query):
     data = changed(query, obs=query.obs.assign(**{LABEL: labels}))
     done = evaluate_profiles(data, model, LABEL, PredictOptions(threshold=0.9))
     assert done.performance.confusion["b cell"].any()
-    assert "– to –" not in page(done)
+    assert "– to –" not in render_page(done)
 
 
 def test_withheld_labels_are_in_no_share(model, query_file):
@@ -152,7 +152,7 @@ def test_pages_have_their_tables_and_need_nothing_else(model, query, tmp_path):
     ):
         assert part in text
     assert f"{found.performance.n_right} of {found.performance.n_given}" in text
-    text = page(training_result())
+    text = render_page(training_result())
     for part in ('id="sizes"', 'id="genes"', 'id="card"', "optirank evaluate QUERY"):
         assert part in text
     for word in ("http://", "https://", "<script"):
@@ -165,7 +165,7 @@ def test_names_out_of_files_cannot_write_html(model, query):
     adata.obs[LABEL] = adata.obs[LABEL].astype(str).replace("b cell", bad)
     names = [bad if name == "b cell" else name for name in model.classes]
     model = replace(model, classes=np.array(names, dtype=object))
-    text = page(tl.evaluate(adata, model, LABEL))
+    text = render_page(tl.evaluate(adata, model, LABEL))
     assert bad not in text
     assert "&lt;b onclick" in text
 
@@ -174,10 +174,10 @@ def test_names_out_of_files_cannot_write_html(model, query):
 def test_a_browser_opens_the_pages_without_complaint(
     model, query, query_file, tmp_path
 ):
-    write_report(training_result(), tmp_path / "training.html")
+    write_page(training_result(), tmp_path / "training.html")
     tl.evaluate(as_anndata(query), model, LABEL, report=tmp_path / "evaluation.html")
     labelled = predict_file(query_file, model, tmp_path / "labels.csv")
-    write_report(labelled, tmp_path / "labels.html")
+    write_page(labelled, tmp_path / "labels.html")
     for name in ("training", "evaluation", "labels"):
         opened = open_page(tmp_path / f"{name}.html", tmp_path / "profile")
         assert opened.console == []

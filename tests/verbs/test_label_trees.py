@@ -15,7 +15,7 @@ from optirank.datasets.example import make_example
 from optirank.io.objects import join
 from optirank.model.tree import SURE, fit_tree_control
 from optirank.ontology import ID_COLUMN
-from optirank.report import write_report
+from optirank.report import write_page
 from optirank.verbs.cards import model_card
 from optirank.verbs.evaluate import evaluate_profiles
 from optirank.verbs.label_files import predict_file
@@ -181,7 +181,7 @@ def test_the_page_of_an_evaluation_says_that_coarse_labels_count_as_withheld(
     asked = PredictOptions(threshold=0.95)
     found = evaluate_profiles(sets[1], model, "cell_type", asked)
     assert (found.samples["withheld"] & (found.samples["label"] != "unassigned")).any()
-    write_report(found, tmp_path / "page.html")
+    write_page(found, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "withheld or coarser, of" in page
     assert "<th>withheld or coarser</th>" in page
@@ -201,7 +201,7 @@ def test_evaluate_counts_a_label_above_the_truth_as_right_but_coarse(
     assert judged.n_given <= fine
     assert set(found.confusions) == {"level 1", "level 2"}
     assert "confusion of level 1" in found.tables
-    page = write_report(found, tmp_path / "page.html", dated=False).read_text("utf-8")
+    page = write_page(found, tmp_path / "page.html").read_text("utf-8")
     assert "right but coarse" in page
 
 
@@ -224,7 +224,7 @@ def test_a_truth_that_is_coarse_is_in_the_tables_of_levels_alone(model, sets):
 
 def test_the_page_of_labels_draws_the_tree(model, flat, sets, tmp_path):
     pages = [
-        write_report(
+        write_page(
             label_profiles(sets[1], one), tmp_path / f"{k}.html", dated=False
         ).read_text("utf-8")
         for k, one in enumerate((model, flat))

@@ -66,12 +66,6 @@ def test_export_writes_a_page(tmp_path):
     assert optirank("export", "blood-human", "-o", out, "-f").exit_code == 0
 
 
-def test_export_refuses_another_suffix(tmp_path):
-    done = optirank("export", "blood-human", "-o", tmp_path / "blood.csv")
-    assert done.exit_code == 2
-    assert "a page is written as .html" in done.stderr
-
-
 def test_write_page_replaces_no_file_unasked(tmp_path):
     out = write_page("leukaemia-human", tmp_path / "page.html", h5ad=True)
     assert out.read_text("utf-8") == page([load("leukaemia-human")], h5ad=True)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from optirank.cli.common import BAD_INPUT
+from optirank.cli.command import BAD_INPUT
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank_lab.cli import app

@@ -7,7 +7,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from optirank.cli.common import BAD_INPUT
+from optirank.cli.command import BAD_INPUT
 from optirank_lab.benchmark import synthetic
 from optirank_lab.benchmark.synthetic import Point
 from optirank_lab.cli import app

@@ -1,178 +1,40 @@
-"""Long work: Ctrl-C that is not lost where a library swallows it, one kind of progress
-bar with the time left, and how many threads to use.
-"""
+"""Long work: a progress bar, and how many threads to use."""
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
     from threadpoolctl import ThreadpoolController
-
-_state = {"interrupted": False, "hidden": False}  # hidden: no bars are shown
-
-
-def remember_interrupts() -> None:
-    """Remember each Ctrl-C, so that `raise_if_interrupted` can raise it again.
-
-    A process that was started to ignore it, as in the background of a script, still
-    does.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    _state["interrupted"] = True
-    raise KeyboardInterrupt
-
-
-def raise_if_interrupted() -> None:
-    """Raise the interrupt that was swallowed, if there was one."""
-    if _state["interrupted"]:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let a short block end before Ctrl-C acts; raise before it what was swallowed."""
-    raise_if_interrupted()
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    waiting: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if waiting:
-            signal.raise_signal(signal.SIGINT)
-
-
-_FIRST_SHARE = 0.05  # of the work, before which nothing is said of the time left
-
-
-def hide_progress(hidden: bool = True) -> None:
-    """Show no bars from now on, as for ``--quiet``; False shows them again."""
-    _state["hidden"] = hidden
-
-
-class Bar:
-    """How much is done, of how much. It is drawn where ``drawn`` is given."""
-
-    def __init__(
-        self, description: str, total: float | None, drawn: Progress | None, lines: bool
-    ):
-        self.description, self.total, self.done = description, total, 0.0
-        self._stored = 0.0  # found done at the start: it took no time
-        self._said = time.monotonic()
-        # Files are opened and loops compiled before the first report
-        self._first: tuple[float, float] | None = None
-        self._drawn, self._lines = drawn, lines
-        if drawn is not None:
-            self._task = drawn.add_task(description, total=total, left="")
-
-    def advance(
-        self, amount: float = 1.0, *, stored: bool = False, text: str | None = None
-    ):
-        """Count more as done; ``stored`` if it was done before, which says nothing
-        about speed.
-        """
-        self._stored += amount if stored else 0.0
-        self.update(self.done + amount, text=text)
-
-    def update(
-        self, done: float, total: float | None = None, *, text: str | None = None
-    ) -> None:
-        """Set how much is done and, where given, of how much; ``text`` is a new
-        description.
-        """
-        raise_if_interrupted()
-        self.done = done
-        if self._first is None and done > self._stored:
-            self._first = (time.monotonic(), done - self._stored)
-        self.total = self.total if total is None else total
-        self.description = self.description if text is None else text
-        if self._drawn is not None:
-            self._drawn.update(
-                self._task,
-                completed=done,
-                total=self.total,
-                description=self.description,
-                left=self.left(),
-            )
-        elif self._lines and time.monotonic() - self._said > 60.0:  # a line per minute
-            self._said = time.monotonic()
-            print(
-                f"{self.description}, time left: {self.left() or '?'}", file=sys.stderr
-            )
-
-    def left(self) -> str:
-        """The time left in words, as far as it can be told."""
-        if not self.total or self._first is None:
-            return ""
-        start, before = self._first
-        computed = self.done - self._stored - before
-        if computed <= 0 or self.done - self._stored < _FIRST_SHARE * self.total:
-            return ""
-        seconds = (time.monotonic() - start) * (self.total - self.done) / computed
-        return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
 
 
 @contextmanager
 def progress_bar(
-    description: str,
-    total: float | None = None,
-    *,
-    shown: bool = True,
-    lines: bool = False,
-) -> Iterator[Bar]:
-    """A bar on stderr that disappears at the end.
+    description: str, total: float | None = None, *, shown: bool = True
+) -> Iterator[Callable[..., None]]:
+    """A bar on stderr that disappears at the end, where somebody can see it.
 
-    Parameters
-    ----------
-    description : what is done.
-    total : of how much; None until ``update`` tells.
-    shown : whether to draw it on a terminal and in a notebook.
-    lines : whether to print one line per minute to stderr where no bar can be drawn.
+    Gives a function of how much is done and, where that is known by then, of how much.
     """
     from rich.console import Console
+    from rich.progress import Progress
 
     console = Console(stderr=True)
-    silent = _state["hidden"] or not shown
-    if silent or not (console.is_terminal or console.is_jupyter):
-        yield Bar(description, total, None, lines and not silent)
-        return
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    seen = shown and (console.is_terminal or console.is_jupyter)
+    with Progress(console=console, transient=True, disable=not seen) as bar:
+        task = bar.add_task(description, total=total)
 
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left: {task.fields[left]}"),
-        console=console,
-        transient=True,
-    ) as drawn:
-        yield Bar(description, total, drawn, False)
+        def update(
+            done: float, total: float | None = None, text: str | None = None
+        ) -> None:
+            bar.update(task, completed=done, total=total, description=text)
+
+        yield update
 
 
 def worker_count(n_jobs: int | None) -> int:
@@ -221,8 +83,11 @@ def threads(n_threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
     if n_threads <= 1:
         yield map
         return
-    with ThreadPoolExecutor(n_threads) as pool:
+    pool = ThreadPoolExecutor(n_threads)
+    try:
         yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)  # of an error or Ctrl-C: start no more
 
 
 def one_blas_thread() -> AbstractContextManager:

@@ -1,5 +1,5 @@
-"""`optirank models`, `inspect`, `panel` and `export`: which models there are, what one
-is and why it labels so, its genes, and its page for a browser.
+"""`optirank models`, `inspect` and `export`: which models there are, what one is, its
+genes, and its page for a browser.
 """
 
 from __future__ import annotations
@@ -11,25 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optirank._util.files import replacing
 from optirank._util.names import some
 from optirank.cli import options as opt
-from optirank.cli.common import echo
-from optirank.cli.outputs import outputs, show_table
+from optirank.cli.command import echo
+from optirank.cli.outputs import outputs, show_sizes, show_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from optirank.model import Model
 
 _SHOWN = 15  # genes on the terminal: they fit without scrolling
-_PANEL_OUT = (
-    "Write a model (.optirank), or the genes with their weights (.csv; - for stdout)."
-)
 
 
 def models(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="Show the card of this model."),
+        typer.Argument(metavar="NAME", help="Show the card of this model."),
     ] = None,
 ) -> None:
     """List the models that come with optirank, or show the card of one.
@@ -43,7 +40,7 @@ def models(
 
       optirank models
       optirank models pancreas-human
-      optirank predict query.h5ad --model pancreas-human --report labels.html
+      optirank predict query.h5ad --model pancreas-human
     """
     from optirank.model import load
     from optirank.model.file import find_model, known_models
@@ -81,18 +78,19 @@ def models(
 
 
 def inspect(
-    context: typer.Context,
-    model: opt.ModelFile,
+    model: opt.ModelName,
     n_genes: Annotated[
-        int | None, opt.option("N", "The model of its N best genes.", None, min=2)
+        int | None, opt.option("N", "The smaller model of N genes in it.", None)
     ] = None,
     out: Annotated[
         Path | None,
-        opt.option("FILE", "Write this model (.optirank).", opt.OUTPUT, "--out", "-o"),
+        opt.out("MODEL", "Write it; - for stdout."),
     ] = None,
     force: opt.Force = False,
 ) -> None:
-    """Describe a model and its genes; with --n-genes, the smaller model in it.
+    """Show what a model is, its genes, and the smaller models in it.
+
+    No other gene has to be measured: a file with only these genes gets the same labels.
 
     Examples:
 
@@ -102,23 +100,26 @@ def inspect(
     from optirank.model import load, save
     from optirank.model.file import find_model
 
-    with outputs(context, {"the model": out}, ".optirank") as target:
-        if n_genes is None:
-            show_card(find_model(model))
-        else:
-            fitted = load(model).smaller(n_genes)
-            _show_genes(fitted.table())
-            if target is not None:
-                save(fitted, target, overwrite=True)
-                echo(f"{out}: a model of {fitted.n_genes} genes")
+    with outputs(
+        {"the model": out}, [model], force=force, suffix=".optirank"
+    ) as target:
+        show_card(find_model(model), n_genes)
+        if target is not None:
+            fitted = load(model)
+            if n_genes is not None:
+                fitted = fitted.smaller(n_genes)
+            save(fitted, target, overwrite=True)
+            echo(f"{out}: a model of {fitted.n_genes} genes")
 
 
-def show_card(path: Path) -> None:
-    """Print what there is to know of a model."""
+def show_card(path: Path, n_genes: int | None = None) -> None:
+    """Print what there is to know of a model, or of the smaller one in it."""
     from optirank.model import load
-    from optirank.verbs.cards import card_tables, model_card
+    from optirank.verbs.cards import card_tables, model_card, size_table
 
     fitted = load(path.absolute())  # not a name again
+    if n_genes is not None:
+        fitted = fitted.smaller(n_genes)
     width = max(60, shutil.get_terminal_size().columns)
     for name, text in model_card(fitted, path):
         lines = textwrap.fill(
@@ -131,11 +132,14 @@ def show_card(path: Path) -> None:
         echo(lines)
     for title, table in card_tables(fitted).items():
         show_table(title, list(table), zip(*table.values(), strict=True))
+    _show_genes(fitted)
+    show_sizes(size_table(fitted))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
 
 
-def _show_genes(table: pd.DataFrame) -> None:
+def _show_genes(fitted: Model) -> None:
     """Print the genes of largest weight, and for which class they count."""
+    table = fitted.table()
     weights = table.filter(regex="^weight_")
     names = [name.removeprefix("weight_") for name in weights.columns]
     shown = [name for name in ("gene", "role") if name in table]
@@ -145,46 +149,56 @@ def _show_genes(table: pd.DataFrame) -> None:
     ):
         largest = int(abs(values).argmax())
         rows.append((*row[shown], f"{values[largest]:+.3g}", names[largest]))
-    show_table(
-        f"{len(table)} genes, the largest weights", (*shown, "weight", "class"), rows
-    )
+    title = f"{len(table)} genes, the largest weights"
+    show_table(title, (*shown, "weight", "class"), rows)
     if len(table) > _SHOWN:
-        echo(f"and {len(table) - _SHOWN} more: -o genes.csv writes them all")
+        echo(
+            f"and {len(table) - _SHOWN} more: optirank export -o genes.csv writes them"
+        )
 
 
 def export(
-    context: typer.Context,
-    model: opt.ModelFile,
+    model: opt.ModelName,
     out: Annotated[
-        Path, opt.option("PAGE.html", "The page to write.", opt.OUTPUT, "--out", "-o")
+        Path,
+        opt.out("FILE", "A page (.html), or genes and weights (.csv, -)."),
     ] = Path("model.html"),
     h5ad: Annotated[
         bool,
         opt.option(
-            None,
-            "Let the page read .h5ad and .h5 of 10x too: 1.4 MB more.",
-            opt.OUTPUT,
-            "--h5ad",
+            None, "Let the page read .h5ad too: 1.4 MB more.", opt.OUTPUT, "--h5ad"
         ),
     ] = False,
     force: opt.Force = False,
 ) -> None:
-    """Write a page that labels samples in a browser, by a panel model.
+    """Write a page that labels samples in a browser, or the genes with their weights.
 
     The page is one HTML file, to be mailed, put on a server or kept with a paper. It
     needs no network and no installation, and its data go nowhere: the browser lets it
-    connect to nothing. It reads tables (.csv, .tsv, .txt, also .gz) and pasted cells,
-    and gives the labels, notes and warnings of optirank predict.
+    connect to nothing. The .csv has all that is needed to label samples in another
+    program.
 
     Examples:
 
       optirank export blood-human -o blood.html
-      optirank export model.optirank --h5ad -o model.html
+      optirank export model.optirank -o genes.csv
     """
+    from optirank.model import load
     from optirank.web import write_page
 
-    with outputs(context, {"the page": out}):
-        if out.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"{out}: a page is written as .html: use such a name")
-        write_page(model, out, h5ad=h5ad, overwrite=True)
-    echo(f"{out}: a page of {out.stat().st_size / 1e3:.0f} kB; open it in a browser")
+    with outputs({"the export": out}, [model], force=force) as target:
+        if target.suffix.lower() in (".html", ".htm"):
+            write_page(model, target, h5ad=h5ad, overwrite=True)
+            size = target.stat().st_size / 1e3
+            echo(f"{out}: a page of {size:.0f} kB; open it in a browser")
+        elif target.suffix.lower() == ".csv":
+            fitted = load(model)
+            genes = fitted.export() if fitted.votes else fitted.table()
+            with replacing(target) as temporary:
+                genes.to_csv(temporary, index=False)
+            echo(f"{out}: a table of {fitted.n_genes} genes")
+        else:
+            raise ValueError(
+                f"{out}: a page is written as .html, genes and weights as .csv: use "
+                "such a name"
+            )

@@ -1,5 +1,5 @@
-"""What a command gives: files, claimed before any work, ``-`` for standard output, the
-page of its result, its notes, and tables on the terminal.
+"""What a command gives: files, ``-`` for standard output, notes, and tables on the
+terminal.
 """
 
 from __future__ import annotations
@@ -10,16 +10,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from optirank._util.files import claimed_outputs
+from optirank._util.files import check_outputs
 from optirank._util.names import in_percent, printable, with_interval
-from optirank.cli.common import echo, in_flags, is_on, tell
-from optirank.cli.options import items_of
+from optirank.cli.command import echo, is_on, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,57 +25,42 @@ if TYPE_CHECKING:
     from optirank.verbs.performance import Performance
 
 STDOUT = Path("-")
-# Parameters that name files to read; some may be words instead
-_READ = (
-    *("files", "file", "query", "model", "samples", "test", "gene_list"),
-    *("tree", "ontology", "homologs", "include", "exclude"),
-)
 
 
 @contextmanager
 def outputs(
-    context: typer.Context, named: Mapping[str, Path | None], suffix: str = ".csv"
+    files: Mapping[str, Path | None],
+    inputs: Iterable[Any],
+    *,
+    force: bool,
+    suffix: str = ".csv",
 ) -> Iterator[Any]:
-    """Claim the outputs of a command, and give the name to write the first one to.
-
-    Outputs that cannot or may not be written, such as inputs, are refused before any
-    work, as is a page where what it needs is not installed. For ``-`` the name is that
-    of a temporary file, whose content goes to standard output.
+    """Refuse, before any work, outputs that cannot or may not be written, and give the
+    name to write the first one to.
 
     Parameters
     ----------
-    context : of the command, whose other files are inputs.
-    named : the outputs, by what they are called in messages; None where not asked for.
-        The report is one of them without being named.
+    files : the outputs, by what they are called in messages; None where not asked for.
+    inputs : what is read: files, and names that may be of files.
+    force : whether files that exist may be replaced.
     suffix : what is written where the first output is ``-``.
     """
-    given = context.params
-    report = given.get("report")
-    if report is not None:
+    if files.get("the report") is not None:
         from optirank.report import check_report
 
-        check_report(report)
-    first = next(iter(named.values()))
-    files = {what: path for what, path in named.items() if path != STDOUT}
-    files["the report"] = report
-    inputs = [path for name in _READ for path in items_of(given.get(name))]
-    writing = _to_stdout(suffix) if first == STDOUT else nullcontext(first)
-    with claimed_outputs(files, inputs, force=given["force"]), writing as path:
-        yield path
-
-
-@contextmanager
-def _to_stdout(suffix: str) -> Iterator[Path]:
-    """A temporary file whose content goes to standard output.
-
-    What is printed meanwhile goes to stderr, so that standard output holds the result
-    alone.
-    """
+        check_report()
+    named = {what: path for what, path in files.items() if path != STDOUT}
+    check_outputs(named, inputs, force=force)
+    first = next(iter(files.values()))
+    if first != STDOUT:
+        yield first
+        return
     stream = sys.stdout
     if suffix != ".csv" and stream.isatty():
         raise ValueError(
             "-o - would write a binary file to the terminal: name a file, or pipe it"
         )
+    # What is printed meanwhile goes to stderr: standard output holds the result alone
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
         path = Path(folder) / f"stdout{suffix}"
         yield path
@@ -88,27 +70,21 @@ def _to_stdout(suffix: str) -> Iterator[Path]:
         stream.flush()
 
 
-def write_page(result: Result, context: typer.Context) -> None:
-    """Write the page of a result where one is asked for, and say where it is."""
-    report = context.params["report"]
-    if report is not None:
-        from optirank.report import write_report
+def show_page(result: Result, path: Path | None) -> None:
+    """Write the page of a result where one is asked for."""
+    if path is not None:
+        from optirank.report import write_page
 
-        write_report(result, report, spell=in_flags)
-        echo(f"Report: {report}")
-
-
-def show_warnings(result: Result) -> None:
-    """Print what needs attention to stderr."""
-    for warning in result.warnings:
-        tell(f"WARNING: {warning}", err=True)
+        write_page(result, path)
+        echo(f"Report: {path}")
 
 
 def show_notes(result: Result) -> None:
     """Print warnings and notes to stderr."""
-    show_warnings(result)
+    for warning in result.warnings:
+        echo(f"WARNING: {warning}", err=True)
     for note in result.notes:
-        tell(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
 
 
 # A cell of a column of numbers: 12,345, +0.31, ≥ 0.95, 92.1 (88.0 to 95.2), 3 ± 1 %
@@ -152,7 +128,11 @@ def show_table(
         )
     for row in cells:
         table.add_row(*map(Text, row))
-    Console(highlight=False, quiet=is_on("quiet")).print(table)
+    console = Console(highlight=False)
+    with console.capture() as printed:
+        console.print(table)
+    if not is_on("quiet"):
+        write(printed.get())
 
 
 def show_performance(performance: Performance, title: str) -> None:
@@ -183,8 +163,8 @@ def show_performance(performance: Performance, title: str) -> None:
     show_table(title, list(rows[0]), [list(cells.values()) for cells in rows])
 
 
-def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
-    """Print the accuracy of each size of the panel, and how one was chosen."""
+def show_sizes(curve: pd.DataFrame) -> None:
+    """Print the accuracy of each size of the panel."""
     if len(curve) < 2:
         return
     rows = []
@@ -194,8 +174,3 @@ def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
         text = f"{in_percent(accuracy)}{spread} %" if math.isfinite(accuracy) else ""
         rows.append((point["n_genes"], text, "chosen" if point["chosen"] else ""))
     show_table("Panels on held-out samples", ("genes", "balanced accuracy", ""), rows)
-    if auto:
-        echo(
-            "chosen: the smallest within one standard error of the best, of at least "
-            "100 genes where there is one"
-        )

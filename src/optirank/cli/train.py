@@ -4,95 +4,63 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 from optirank._util.names import valid_text
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
-from optirank.cli.common import echo
+from optirank.cli.command import echo, is_on, recorded_command
 from optirank.cli.outputs import (
     outputs,
     show_notes,
+    show_page,
     show_performance,
     show_sizes,
     show_table,
-    write_page,
 )
-from optirank.verbs.options import METHODS, TrainingOptions
 
 
-@opt.with_options(opt.reading)
 def train(
-    context: typer.Context,
     files: opt.Files,
     label: opt.Labels,
     out: Annotated[
         Path,
-        opt.option("MODEL", "The model file; - for stdout.", opt.OUTPUT, "--out", "-o"),
+        opt.out("MODEL", "The model file; - for stdout."),
     ],
     batch: opt.Batch = None,
     tree: Annotated[
-        str | None,
-        opt.option(
-            "FILE",
-            "Coarser labels: a table of labels and parents.",
-            None,
-        ),
+        Path | None,
+        opt.option("FILE", "Coarser labels: a table of labels and parents.", None),
     ] = None,
     ontology: Annotated[
         Path | None,
-        opt.option(
-            "FILE",
-            "Ids of the labels, kept in the model: a table of labels and ids.",
-            None,
-        ),
+        opt.option("FILE", "A table of labels and their ontology ids.", None),
     ] = None,
-    mapping: Annotated[
-        list[str] | None,
-        opt.option(
-            "LABEL=OTHER",
-            "Join a label to another, such as 'b=B cell'. Repeatable.",
-            None,
-            "--map",
-        ),
-    ] = None,
+    mapping: opt.Mapping = None,
     method: Annotated[
-        str | None,
-        opt.option(
-            "|".join(METHODS),
-            "One panel (the default), the paper's classifier, or all genes.",
-            None,
-        ),
-    ] = None,
-    n_jobs: opt.Threads = None,
-    dask: opt.Dask = None,
+        str, opt.option("panel|optirank", "One panel, or the paper's classifier.", None)
+    ] = "panel",
+    query: opt.ForQuery = None,
     n_genes: Annotated[
         int | None,
         opt.option(
-            "N",
-            "Genes in the panel; default: by held-out accuracy.",
-            opt.GENES,
-            "--n-genes",
-            min=2,
+            "N", "Genes in the panel; default: by held-out accuracy.", opt.GENES
         ),
     ] = None,
-    query: opt.Query = None,
     include: opt.Include = None,
-    exclude: Annotated[
-        list[str] | None,
-        opt.option(
-            "GENES",
-            "Genes that may not be: names, patterns such as 'MT-*', a file.",
-            opt.GENES,
-        ),
-    ] = None,
-    name: opt.Name = None,
-    description: opt.Description = None,
+    exclude: opt.Exclude = None,
+    name: opt.Name = "",
+    description: opt.Description = "",
+    layer: opt.Layer = None,
+    table: opt.Table = None,
+    gene_column: opt.GeneColumn = None,
+    genes_in: opt.GenesIn = None,
+    samples: opt.Samples = None,
+    invert: opt.Invert = False,
     report: opt.Report = None,
     force: opt.Force = False,
-    **options: Any,
+    dask: opt.Dask = None,
+    n_jobs: opt.Threads = None,
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
@@ -105,33 +73,51 @@ def train(
 
     Examples:
 
-      optirank train reference.h5ad --label cell_type -o m.optirank --report report.html
-      optirank train reference.h5ad --label cell_type --query query.h5ad -o m.optirank
+      optirank train ref.h5ad --label cell_type -o m.optirank
+      optirank train ref.h5ad --label cell_type --query new.h5ad -o m.optirank
       optirank train all.h5ad --label cell_type --batch donor -o m.optirank
       optirank train one.h5ad two.h5ad --label cell_type -o m.optirank
-      optirank train cells.h5ad --label type --n-genes 30 --exclude 'MT-*' -o m.optirank
+      optirank train cells.h5ad --label type --n-genes 30 -o m.optirank
       optirank train cells.h5ad --label lineage,type -o m.optirank
-      optirank train cells.h5ad --label type --tree tree.csv -o m.optirank
-      optirank train atlas.zarr --label type --dask tcp://host:8786 -o m.optirank
-      optirank train x.csv --genes-in rows --samples y.csv --label er -o er.optirank
+      optirank train x.csv --samples y.csv --label er -o er.optirank
     """
     from optirank.io.cluster import cluster_at
     from optirank.io.data import annotations_of, source_of
     from optirank.model import save
+    from optirank.verbs.options import TrainingOptions
     from optirank.verbs.samples import counts_by_file
-    from optirank.verbs.sources import open_sources
+    from optirank.verbs.sources import genes_of_queries, open_sources
     from optirank.verbs.training import train as run
 
-    reading = opt.reading_options(context)
-    asked = opt.among(
-        TrainingOptions,
-        context,
-        **opt.reference_options(context),
+    asked = TrainingOptions(
+        label=opt.listed(label),
+        batch=batch,
+        tree=tree,
+        ontology=ontology,
         mapping=opt.renamed(mapping),
+        method=method,
+        n_genes=n_genes or "auto",
+        query_genes=genes_of_queries(query or (), genes_in),
+        name=name,
+        description=description,
+        n_jobs=n_jobs or -1,
+        include=include or (),
+        exclude=exclude or (),
     )
+    reading = opt.reading(
+        layer=layer,
+        table=table,
+        gene_column=gene_column,
+        genes_in=genes_in,
+        samples=samples,
+        invert=invert,
+    )
+    written = {"the model": out, "the report": report}
+    inputs = [*files, *(query or ()), *(include or ()), *(exclude or ())]
+    inputs += [tree, ontology, samples]
     opened = open_sources(files, asked.label, batch, for_query=bool(query), **reading)
     with (
-        outputs(context, {"the model": out}, ".optirank") as target,
+        outputs(written, inputs, force=force, suffix=".optirank") as target,
         opened as (data, source_column),
         cluster_at(dask) as cluster,
     ):
@@ -140,17 +126,17 @@ def train(
             counts = counts_by_file(annotations_of(data), asked, source_of(data))
             columns = ("label", *map(str, counts))
             show_table("Samples of each label", columns, counts.itertuples())
-        with progress_bar("training", lines=True) as bar:
+        with progress_bar("training", shown=not is_on("quiet")) as update:
             result = run(
                 data,
                 asked,
-                command=opt.this_command(context, recorded=True),
+                command=recorded_command(),
                 source=", ".join(valid_text(path.name) for path in files),
-                progress=bar.update,
+                progress=update,
                 cluster=cluster,
             )
         save(result.model, target, overwrite=True)
-        show_sizes(result.curve, auto=n_genes is None)
+        show_sizes(result.curve)
         show_performance(result.performance, "On held-out samples")
         show_notes(result)
         accuracy = result.performance.headline()
@@ -159,4 +145,4 @@ def train(
             f"{result.model.n_genes} genes"
         )
         echo(f"Model:  {out}")
-        write_page(result, context)
+        show_page(result, report)

@@ -167,8 +167,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         }
         options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
         family = OptirankFamily(**grid, **options, candidates=candidates)
-        with progress_bar("grid", shown=self.verbose > 0) as bar:
-            results = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
+        with progress_bar("grid", shown=self.verbose > 0) as update:
+            results = search(family, units, n_jobs=self.n_jobs, progress=update)
         self._choose(results, y, scorer)
         self._refit(orders, codes, weights, candidates)
         return self

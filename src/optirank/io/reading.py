@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from anndata import AnnData
 
-from optirank._util.files import path_problem, replacing
+from optirank._util.files import replacing
 from optirank._util.matrices import as_dense
 from optirank._util.names import counted, some, valid_text
 from optirank.io.data import (
@@ -106,8 +106,8 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
     except OSError as error:
-        problem = path_problem(error)
-        raise DataError(f"{str(path)[:200]} {problem}: check the path") from error
+        what = f"{str(path)[:200]} cannot be opened ({error.strerror})"
+        raise DataError(f"{what}: check the path") from error
     except ValueError as error:  # a name with a null character
         raise DataError(f"{str(path)!r} is no name of a file: {error}") from error
     return path

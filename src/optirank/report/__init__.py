@@ -1,15 +1,13 @@
-"""Pages of a training, an evaluation, a design, labels, or one sample: one
-file each.
+"""Pages of a training, an evaluation, a design, labels, or one sample: one file
+each.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
@@ -28,74 +26,52 @@ if TYPE_CHECKING:
 
     from optirank.verbs.options import Result
 
-# Of each result: the name of the template, and what it shows
-_VIEWS: dict[type, tuple[str, Callable[[Any], dict[str, Any]]]] = {
-    DesignResult: ("design", design_view),
-    Evaluation: ("evaluation", evaluation_view),
-    TrainingResult: ("training", training_view),
-    Labels: ("labels", labels_view),
-}
+__all__ = ["check_report", "page_template", "render_page", "write_page"]
 
 
-def check_report(path: str | os.PathLike[str] | None) -> None:
-    """Raise, before any work, where a page is asked for and what it needs is not
-    installed.
-    """
-    if path is not None:
-        need("jinja2", "report", "the report")
-        need("matplotlib", "report", "the report")
+def check_report() -> None:
+    """Raise, before any work, where what a page needs is not installed."""
+    need("jinja2", "report", "the report")
+    need("matplotlib", "report", "the report")
 
 
-def write_report(
-    result: Result,
-    path: str | os.PathLike[str],
-    *,
-    dated: bool = False,
-    spell: Callable[[str], str] = str,
-) -> Path:
+def write_page(result: Result, path: str | os.PathLike[str]) -> Path:
     """Write the page of a result, whole or not at all.
 
-    Parameters
-    ----------
-    result : what is shown.
-    path : the file.
-    dated : whether to show the date; without it, the same result gives the same bytes.
-    spell : turns the names of parameters in notes and warnings into what the reader
-        types.
+    The same result gives the same bytes.
     """
+    check_report()
     path = Path(path)
-    check_report(path)
     check_outputs({"the report": path}, (), force=True)
-    write_text(path, page(result, dated=dated, spell=spell))
+    write_text(path, render_page(result))
     return path
 
 
-def page(
-    result: Result, *, dated: bool = False, spell: Callable[[str], str] = str
-) -> str:
-    """The page as text, see `write_report`."""
-    if isinstance(result, Labels) and result.explanation is not None:
+def render_page(result: Result) -> str:
+    """The page of a result as text."""
+    if isinstance(result, DesignResult):
+        template, view = "design", design_view(result)
+    elif isinstance(result, Evaluation):
+        template, view = "evaluation", evaluation_view(result)
+    elif isinstance(result, TrainingResult):
+        template, view = "training", training_view(result)
+    elif isinstance(result, Labels) and result.explanation is not None:
         template, view = "sample", sample_view(result)
-    elif type(result) in _VIEWS:
-        template, view_of = _VIEWS[type(result)]
-        view = view_of(result)
+    elif isinstance(result, Labels):
+        template, view = "labels", labels_view(result)
     else:
         raise TypeError(f"a {type(result).__name__} has no page")
-    model = result.model
     shared = {
         "version": __version__,
         "python": platform.python_version(),
-        "date": date.today().isoformat() if dated else "",
-        "calibrated": model.panel.calibration is not None,
-        "card": model_card(model),
-        "card_tables": card_tables(model),
+        "calibrated": result.model.panel.calibration is not None,
+        "card": model_card(result.model),
+        "card_tables": card_tables(result.model),
     }
-    return page_template(f"{template}.html.jinja", spell=spell).render(shared | view)
+    return page_template(f"{template}.html.jinja").render(shared | view)
 
 
-def page_template(
-    name: str, package: str = "optirank.report", *, spell: Callable[[str], str] = str
-) -> Template:
+def page_template(name: str, package: str = "optirank.report") -> Template:
     """A template of a package, which may extend the templates of this room.
 
     ``base.html.jinja`` has the look of all pages, ``parts.html.jinja`` their parts.
@@ -110,7 +86,7 @@ def page_template(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update({"percent": percent, "spell": spell})
+    environment.filters["percent"] = percent
     shared = {"counted": counted, "ends_in_percent": ends_in_percent, "zip": zip}
     environment.globals.update(shared)
     return environment.get_template(name)

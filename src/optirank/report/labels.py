@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Tiles = list[tuple[str, str]]  # what matters first: a figure, and what it is
 
-_ADVISED_ERROR = 0.05  # the error that most people ask for
 _SHOWN = 12  # classes and genes of one sample that a reader looks at
 _WHOLE = 1000  # values from here on are shown without decimals
 
@@ -67,7 +66,6 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         "figures": figures,
         "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
         "unused": some(unused, 20) if unused else "",
-        "advice": _advice(labels),
         "n_samples": n_samples,
         "withheld_rows": _reasons(labels),
         "clusters": []
@@ -136,28 +134,6 @@ def mostly_withheld(labels: Labels) -> list[str]:
 def _reasons(labels: Labels) -> list[tuple[str, int]]:
     """Why labels are withheld and how many, the most frequent reason first."""
     return Counter(map(str, labels.reasons[labels.withheld])).most_common()
-
-
-def _advice(labels: Labels) -> list[tuple[str, str]]:
-    """Options of predict that the model can serve and that were not used."""
-    options = labels.record.get("options", {})
-    lines = []
-    withholds = "threshold" in labels.record or "target_error" in options
-    if not withholds and can_show(labels.model, _ADVISED_ERROR):
-        lines.append((f"target_error={_ADVISED_ERROR}", "withholds doubtful labels"))
-    return lines
-
-
-def can_show(model: Model, target_error: float) -> bool:
-    """Whether the held-out samples of a model can show such an error."""
-    control = model.panel.error_control
-    if control is None:
-        return False
-    try:
-        control.at(target_error)
-    except ValueError:
-        return False
-    return True
 
 
 def missing_genes(labels: Labels) -> dict[str, Any] | None:

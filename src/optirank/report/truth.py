@@ -18,14 +18,13 @@ from optirank.pl.truth import draw_classes, draw_conditions, draw_confusion
 from optirank.report.labels import (
     Tiles,
     agreement_tile,
-    can_show,
     checked_by_genes,
     missing_genes,
     model_name,
     mostly_withheld,
     provenance,
 )
-from optirank.verbs.performance import MEASURES, TARGETS
+from optirank.verbs.performance import MEASURES
 
 if TYPE_CHECKING:
     from optirank.model import Model
@@ -73,7 +72,6 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
         ],
         "batch": card.batch,
         "curve": curve.to_dict("records") if len(curve) > 1 else [],
-        "finds_unknown": card.unknown_rate_works,
         "notes": result.notes,
         "provenance": [],
     }
@@ -158,31 +156,10 @@ def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
         "mistakes": _mistakes(judged),
         "bias": judged.bias,
         "withholding": judged.withholding.to_dict("records"),
-        "withholds": _withholds(result.model),
         "accuracy": percent(judged.balanced_accuracy),
         "interval": interval,
         "counted": judged.counted,
     }
-
-
-def _withholds(model: Model) -> str:
-    """Whether the model withholds labels, or which options can ask for it."""
-    control = model.panel.error_control
-    if control is not None and control.target_error is not None:
-        by_level = model.tree is not None
-        reason = control.at(control.target_error, by_level=by_level).reason
-        return f"The model was trained to withhold labels: {reason}."
-    possible = [target for target in TARGETS if can_show(model, target)]
-    if possible:
-        return (
-            "The model withholds no label unless target_error= asks for it at "
-            "prediction; its held-out samples can show an error of "
-            f"{percent(min(possible))}."
-        )
-    return (
-        "The model withholds no label unless threshold= asks for it at prediction; it "
-        "has too few held-out samples to show an error."
-    )
 
 
 def _weak(judged: Performance) -> list[str]:
@@ -251,7 +228,6 @@ def design_view(result: DesignResult) -> dict[str, Any]:
         "accuracy": percent(training.performance.balanced_accuracy),
         "interval": f"95 %: {in_percent(low)} to {percent(high)}",
         "tiles": [*tiles, (lowest, f"the weakest class, {weakest}")],
-        "kind": result.kind,
         "guess": 1 / len(classes),
         "conditions": conditions,
         "class_rows": classes.to_dict("records"),

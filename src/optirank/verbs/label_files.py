@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import check_outputs, file_digest, replacing, write_text
+from optirank._util.names import valid_text
 from optirank.io.cluster import cluster_at, parts_folder, run_of
 from optirank.io.data import DataError, need
 from optirank.io.reading import check_path, guess_format, open_file
@@ -97,7 +98,9 @@ def predict_file(
             given["samples"] = Path(given["samples"]).name
         labels.record["options"] |= given
         inputs = [*paths, *map(Path, filter(None, [reading.get("samples")]))]
-        labels.record["inputs"] = {path.name: file_digest(path) for path in inputs}
+        labels.record["inputs"] = {
+            valid_text(path.name): file_digest(path) for path in inputs
+        }
         write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
     return labels
 

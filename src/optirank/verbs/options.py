@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,17 +187,8 @@ class Result:
     model: Model
     notes: list[str]
     warnings: list[str]
-    # Given by `optirank.tl`, since the room of pages is above this one
-    write_page: ClassVar[Callable[..., Path]]
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""
         raise NotImplementedError
-
-    def report(self, path: str | os.PathLike[str], *, dated: bool = False) -> Path:
-        """Write the page of the result, one HTML file.
-
-        The same result gives the same bytes, unless ``dated`` adds the date.
-        """
-        return self.write_page(self, path, dated=dated)

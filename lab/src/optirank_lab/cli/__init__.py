@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from optirank.cli.common import GroupedCommand, outlive_readers, program
+from optirank.cli import program
+from optirank.cli.command import Command
 from optirank_lab import __version__
 from optirank_lab.cli import benchmark, datasets, simulate
 
@@ -20,11 +21,10 @@ Examples:
 
 app = program("optirank-lab", __version__, _HELP)
 app.add_typer(datasets.app, name="datasets")
-app.command(cls=GroupedCommand)(simulate.simulate)
+app.command(cls=Command)(simulate.simulate)
 app.add_typer(benchmark.app, name="benchmark")
 
 
 def main() -> None:
     """Run the command line."""
-    outlive_readers()
     app(prog_name="optirank-lab")

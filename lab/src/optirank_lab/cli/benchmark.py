@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from optirank._util.work import progress_bar, worker_count
-from optirank.cli.common import (
+from optirank.cli.command import (
     BAD_INPUT,
     UNEXPECTED,
-    GroupedCommand,
+    Command,
     echo,
+    help_text,
     tell_error,
-    with_examples,
 )
 from optirank.cli.options import listed
 from optirank.cli.outputs import show_table
@@ -41,9 +41,7 @@ Examples:
   optirank-lab benchmark curve --data sets          accuracy against genes
 """
 
-app = typer.Typer(
-    help=with_examples(_HELP), no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help=help_text(_HELP), no_args_is_help=True, rich_markup_mode="rich")
 if TYPE_CHECKING:
     _Experiment = str
     _Problems = str
@@ -69,7 +67,7 @@ _Peer = Annotated[
 ]
 
 
-@app.command("list", cls=GroupedCommand)
+@app.command("list", cls=Command)
 def list_(data: opt.Data = None, label: _Label = None) -> None:
     """List the pairs found in a folder (--data), and the built-in tasks with their
     data.
@@ -132,7 +130,7 @@ def _show_pairs(data: Path, label: str | None) -> None:
         echo(f"{name}: {reason}")
 
 
-@app.command("run", cls=GroupedCommand)
+@app.command("run", cls=Command)
 def run(
     experiment: Annotated[
         _Experiment | None,
@@ -234,10 +232,10 @@ def run(
     source = RealTasks(data_folder(data).resolve(), chosen_tasks.known, seed)
     storage = Storage(out)
     storage.check(profile, seed)
-    with progress_bar("reading data") as bar:
+    with progress_bar("reading data") as update:
 
         def tell(name: str) -> None:
-            bar.update(0, text=f"reading data: {name}")
+            update(0, text=f"reading data: {name}")
 
         plan = plan_real(
             source,
@@ -313,7 +311,7 @@ def _pythons_of_peers(peer: list[str] | None, kind: str) -> dict[str, str]:
     return installed_peers() | check_peers(peer or ())
 
 
-@app.command("report", cls=GroupedCommand)
+@app.command("report", cls=Command)
 def report(
     folder: Annotated[
         Path, typer.Argument(help="Folder of a run.", show_default=False)
@@ -339,7 +337,7 @@ def report(
     _write_report(Storage(folder), str(selection))
 
 
-@app.command("curve", cls=GroupedCommand)
+@app.command("curve", cls=Command)
 def curve(
     data: Annotated[
         Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")
@@ -456,16 +454,14 @@ def compute(
     """Run the units of a plan with a bar; return what failed, by task."""
     from optirank_lab.benchmark import engine
 
-    done = 0
-    with progress_bar(
-        "fitting", sum(unit.weight for unit in plan.units), lines=True
-    ) as bar:
+    n_done, done = 0, 0.0
+    total = sum(unit.weight for unit in plan.units)
+    with progress_bar("fitting", total) as update:
 
         def advance(unit: WorkUnit, stored: bool) -> None:
-            nonlocal done
-            done += 1
-            text = f"{done} of {len(plan.units)} units, {unit.design}"
-            bar.advance(unit.weight, stored=stored, text=text)
+            nonlocal n_done, done
+            n_done, done = n_done + 1, done + unit.weight
+            update(done, text=f"{n_done} of {len(plan.units)} units, {unit.design}")
 
         def warn(unit: WorkUnit, reason: str) -> None:
             tell_error(f"{unit.design}: {unit.classifier} has no result: {reason}")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import (
+from optirank.cli.command import (
     BAD_INPUT,
-    GroupedCommand,
+    Command,
     echo,
+    help_text,
     tell_error,
-    with_examples,
 )
 from optirank.cli.outputs import show_table
 from optirank_lab.cli import options as opt
@@ -32,16 +32,14 @@ Examples:
   optirank-lab datasets check --data sets             check whether they can be used
 """
 
-app = typer.Typer(
-    help=with_examples(_HELP), no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help=help_text(_HELP), no_args_is_help=True, rich_markup_mode="rich")
 
 NameArgument = Annotated[
     str, typer.Argument(help="Name of a data set.", show_default=False)
 ]
 
 
-@app.command("list", cls=GroupedCommand)
+@app.command("list", cls=Command)
 def list_(data: opt.Data = None) -> None:
     """List the registered data sets, with their terms of use, and those in the folder.
 
@@ -66,7 +64,7 @@ def list_(data: opt.Data = None) -> None:
     _show_local(local_sets, registry.data_folder(data))
 
 
-@app.command(cls=GroupedCommand)
+@app.command(cls=Command)
 def info(name: NameArgument, data: opt.Data = None) -> None:
     """Describe a data set: accession, paper, source, terms of use, labels, how to get
     it.
@@ -93,7 +91,7 @@ def info(name: NameArgument, data: opt.Data = None) -> None:
             echo(f"{key + ':':<14}{text}")
 
 
-@app.command(cls=GroupedCommand)
+@app.command(cls=Command)
 def fetch(
     name: Annotated[
         str,
@@ -144,7 +142,7 @@ def fetch(
     )
 
 
-@app.command(cls=GroupedCommand)
+@app.command(cls=Command)
 def check(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A data set; default: all.")

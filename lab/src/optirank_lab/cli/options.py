@@ -19,7 +19,7 @@ Device = Annotated[
 ]
 Processes = Annotated[
     int | None,
-    option("N", "Processes; default: all processors.", None, "--jobs", "-j", min=1),
+    option("N", "Processes; default: all processors.", None, "--jobs", "-j"),
 ]
 
 

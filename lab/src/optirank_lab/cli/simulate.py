@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import UNEXPECTED
+from optirank.cli.command import UNEXPECTED
 from optirank_lab.cli import options as opt
 from optirank_lab.cli.benchmark import compute, show_means
 

@@ -65,15 +65,14 @@ def fetch_all(
 ) -> dict[str, str]:
     """Fetch several sets; return those that failed, with what went wrong."""
     problems: dict[str, str] = {}
-    with progress_bar("data sets", len(entries)) as bar:
-        for entry in entries:
-            bar.update(bar.done, text=entry.name)
+    with progress_bar("data sets", len(entries)) as update:
+        for n_done, entry in enumerate(entries):
+            update(n_done, text=entry.name)
             try:
                 fetch(entry, data, given=given)
             except (DataError, OSError) as error:
                 problems[entry.name] = str(error)
                 say(f"{entry.name}: {error}")
-            bar.advance()
     return problems
 
 
@@ -149,11 +148,14 @@ def _download_rest(remote: RemoteFile, part: Path) -> None:
             done = 0
         total = int(answer.headers.get("Content-Length") or 0) + done
         mode = "ab" if done else "wb"
-        with progress_bar(remote.name, total or None) as bar, part.open(mode) as file:
-            bar.advance(done, stored=True)
+        with (
+            progress_bar(remote.name, total or None) as update,
+            part.open(mode) as file,
+        ):
             while piece := answer.read(_PIECE):
                 file.write(piece)
-                bar.advance(len(piece))
+                done += len(piece)
+                update(done)
 
 
 def _get(remote: RemoteFile, raw_folder: Path, given: Path | None, say: Say) -> None:
