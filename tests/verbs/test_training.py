@@ -226,7 +226,7 @@ def test_the_method_of_the_paper(cells):
     ("changes", "said"),
     [
         ({"label": "nothing"}, "no column 'nothing'"),
-        ({"n_genes": 1}, "at least 2 genes"),
+        ({"n_genes": 1}, "1 genes: give at least 2"),
         ({"n_genes": 100_000}, "ask for fewer"),
         ({"method": "forest"}, "use one of panel, optirank"),
         ({"method": "optirank", "n_genes": 30}, "chooses its genes itself"),

@@ -10,7 +10,7 @@ judge the panel; they never choose it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ from optirank.verbs.gene_lists import (
     genes_of_items,
     shared_genes,
 )
-from optirank.verbs.options import DesignOptions, Result, TrainingOptions
+from optirank.verbs.options import DesignOptions, Result
 from optirank.verbs.training import TrainingResult, train_model
 from optirank.verbs.training_set import TrainingSet
 
@@ -133,12 +133,8 @@ def design(
     progress : called with the number of stages that are done, and of all.
     """
     with collected_notes() as said, using_threads(options.n_jobs):
-        asked = TrainingOptions(
-            label=options.label,
-            batch=options.batch,
-            name=options.name,
-            description=options.description,
-        )
+        # Means are shares of the counts of all genes
+        asked = replace(options, exclude=(), query_genes=None)
         training_set = TrainingSet(data, asked)
         samples = training_set.samples
         X, codes = training_set.X, samples.codes[training_set.kept]
@@ -289,12 +285,12 @@ def _within_bounds(
     high = np.inf if options.max_mean is None else options.max_mean
     within = (highest >= low) & (highest <= high)
     if within.sum() < 2:
-        middle, top = np.quantile(highest, [0.5, 1.0])
         raise DataError(
             f"{source}: {within.sum()} of {len(highest)} genes have a mean from "
             f"{low:g} to {high:g} counts per 10,000 in the class where they are "
             "highest (min_mean=, max_mean=): half of the genes are above "
-            f"{middle:.2g}, the highest has {top:.4g}; widen the bounds"
+            f"{np.median(highest):.2g}, the highest has {highest.max():.4g}; widen the "
+            "bounds"
         )
     return within
 

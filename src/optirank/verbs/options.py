@@ -26,49 +26,38 @@ METHODS = ("panel", "optirank")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReferenceOptions:
-    """What a user may ask of a training and of a design alike.
+class TrainingOptions:
+    """What a user may ask of a training: parameters of :func:`optirank.tl.train`.
 
     ``label`` are the columns of the labels, from coarse to fine; it, ``include`` and
     ``exclude`` become tuples, also where one is given. Genes are names, patterns, and
     files that list some. ``query_genes`` are the genes of the data to be labelled
-    later; ``n_jobs`` are threads, -1 for all processors.
+    later; ``n_genes`` is a number, or "auto", by held-out accuracy; ``n_jobs`` are
+    threads, -1 for all processors.
     """
 
     label: str | Sequence[str]
     batch: str | None = None
-    n_jobs: int | None = None
     query_genes: Sequence[str] | None = None
+    n_genes: Any = "auto"
     include: Genes = ()
     exclude: Genes = ()
-    name: str = ""
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.label or not all(self.label):
-            raise ValueError(f"label={self.label!r}: name each column of labels")
-        for name in ("label", "include", "exclude"):
-            self._set_several(name)
-
-    def _set_several(self, name: str) -> None:
-        """Make a tuple of texts of what was given, one or several."""
-        given = getattr(self, name)
-        items = (given,) if isinstance(given, str | os.PathLike) else given
-        object.__setattr__(self, name, tuple(map(os.fspath, items)))
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions(ReferenceOptions):
-    """What a user may ask of a training: parameters of :func:`optirank.tl.train`."""
-
     tree: Mapping[str, str] | File | None = None
     ontology: Mapping[str, str] | File | None = None
     mapping: Mapping[str, str] | None = None
     method: str = "panel"
-    n_genes: Any = "auto"  # or a number; "auto": by held-out accuracy
+    name: str = ""
+    description: str = ""
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        if not self.label or not all(self.label):
+            raise ValueError(f"label={self.label!r}: name each column of labels")
+        for name in {"label", "include", "exclude", "gene_list"} & vars(self).keys():
+            items = getattr(self, name)
+            if isinstance(items, str | os.PathLike):
+                items = (items,)
+            object.__setattr__(self, name, tuple(map(os.fspath, items)))
         if len(self.label) > 1 and self.tree is not None:
             raise ValueError(
                 f"the columns {', '.join(self.label)} are a tree of labels already: "
@@ -76,10 +65,9 @@ class TrainingOptions(ReferenceOptions):
             )
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
-        if self.n_genes != "auto" and not _is_size(self.n_genes):
-            raise ValueError(
-                f"{self.n_genes!r} genes: give at least 2 genes, or 'auto'"
-            )
+        is_number = isinstance(self.n_genes, Integral) and self.n_genes >= 2
+        if self.n_genes not in ("auto", None) and not is_number:
+            raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
         if self.method != "panel" and (self.include or self.n_genes != "auto"):
             raise ValueError(
                 f"method={self.method!r} chooses its genes itself: leave out include= "
@@ -88,10 +76,10 @@ class TrainingOptions(ReferenceOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DesignOptions(ReferenceOptions):
+class DesignOptions(TrainingOptions):
     """What a user may ask of a design: parameters of :func:`optirank.tl.design`."""
 
-    n_genes: int | None = None
+    n_genes: Any = None  # 100, or those of the list
     gene_list: Genes = ()
     min_mean: float | None = None
     max_mean: float | None = None
@@ -99,42 +87,15 @@ class DesignOptions(ReferenceOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set_several("gene_list")
-        if self.n_genes is not None and not _is_size(self.n_genes):
-            raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
         if self.per_class < 0:
             raise ValueError(f"{self.per_class} genes per class: give at least 0")
-        low, high = self.min_mean, self.max_mean
-        for bound in (low, high):
-            if bound is not None and not 0 <= bound < math.inf:
-                raise ValueError(
-                    f"a mean of {bound!r}: give counts per 10,000 of at least 0"
-                )
-        if low is not None and high is not None and low > high:
+        low = 0.0 if self.min_mean is None else self.min_mean
+        high = math.inf if self.max_mean is None else self.max_mean
+        if not 0 <= low <= high:
             raise ValueError(
-                f"means from {low:g} to {high:g} (min_mean=, max_mean=) leave no "
-                "gene: give the smaller one first"
+                f"means from {low:g} to {high:g} (min_mean=, max_mean=) leave no gene: "
+                "give counts per 10,000 of at least 0, the smaller one first"
             )
-
-
-def class_share(text: str, parameter: str) -> tuple[str, float]:
-    """The class and the share in ``CLASS=SHARE``, of a parameter that has some."""
-    name, _, share = text.rpartition("=")
-    try:
-        number = float(share)
-    except ValueError:
-        name = ""
-    if not name:
-        raise ValueError(
-            f"{parameter}={text!r}: write CLASS=SHARE, such as 'er positive=0.95'"
-        )
-    return name, number
-
-
-def _is_size(n_genes: Any) -> bool:
-    """Whether this is a number of genes that a panel may have."""
-    is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
-    return is_number and int(n_genes) >= 2
 
 
 @dataclass(frozen=True, kw_only=True)
