@@ -8,12 +8,16 @@ whose looks are merged in the order of the samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank.data.profiles import Profiles
+from optirank.data.profiles import DataError, Profiles, readable, source_of
 
 Block = Any  # an array, or a CSR matrix
 Progress = Callable[[int, int], None]  # called with what is done, and of how much
@@ -68,3 +72,237 @@ def run_pass(
     size : samples of a block; None for as many as the number of genes allows.
     progress : called with the number of samples that were seen, and of all.
     """
+    parts = [data] if isinstance(data, Profiles) else list(data)
+    wanted = [getattr(look, "genes", None) for look in looks]
+    wanted = [genes if own is None else own for own in wanted]
+    read, places = _shared_genes(wanted)
+    work = Pass(
+        parts=parts,
+        genes=read,
+        places=places,
+        size=size or block_rows(len(parts[0].genes)),
+        as_sparse=len(parts) > 1 and any(_sparse_format(part.X) for part in parts),
+        source=source_of(parts),
+    )
+    stretches = []
+    first = start = 0
+    for number, part in enumerate(parts):
+        inside = np.arange(part.n_samples)
+        if rows is not None:
+            inside = rows[(rows >= first) & (rows < first + part.n_samples)] - first
+        if len(inside):
+            stretches.append(Stretch(number, inside, start))
+        first += part.n_samples
+        start += len(inside)
+    show = distribution.get()
+    if show is None or any(part.opening is None for part in parts):
+        for stretch in stretches:
+            for n_seen in work.show(stretch, looks):
+                if progress is not None:
+                    progress(n_seen, start)
+        return
+    for n_seen in show(work, stretches, looks):
+        if progress is not None:
+            progress(n_seen, start)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some samples of a pass: rising positions in one of its data sets, and where the
+    first of them is among all samples of the pass.
+    """
+
+    part: int
+    rows: NDArray[np.intp]
+    start: int
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is read in a pass, and how it is shown.
+
+    Attributes
+    ----------
+    parts : the data sets.
+    genes : positions of the genes that are read; None for all.
+    places : of each look, the positions of its genes among those that are read; None
+        for all of these.
+    size : samples of a block.
+    as_sparse : whether blocks are made sparse, because those of another set are.
+    source : where the samples come from, for messages.
+    """
+
+    parts: Sequence[Profiles]
+    genes: NDArray[np.intp] | None
+    places: list[NDArray[np.intp] | None]
+    size: int
+    as_sparse: bool
+    source: str
+
+    def show(self, stretch: Stretch, looks: Sequence[Look]) -> Iterator[int]:
+        """Show the samples of a stretch; gives how many were seen after each block."""
+        start = stretch.start
+        part = self.parts[stretch.part]
+        for block in read_blocks(part, self.genes, size=self.size, rows=stretch.rows):
+            shown = csr_matrix(block) if self.as_sparse else block
+            rows = slice(start, start + shown.shape[0])
+            try:
+                for look, places in zip(looks, self.places, strict=True):
+                    look.add(shown if places is None else shown[:, places], rows)
+            except DataError:
+                raise
+            except ValueError as error:
+                where = f"{self.source}, samples {start + 1} to {rows.stop}"
+                raise DataError(f"{where}: {error}") from None
+            start = rows.stop
+            yield start
+
+
+# On a cluster: what shows the samples there, with the arguments of a pass, its
+# stretches and the looks
+Distribution = Callable[[Pass, list[Stretch], Sequence[Look]], Iterator[int]]
+distribution: ContextVar[Distribution | None] = ContextVar("distribution", default=None)
+
+
+def _shared_genes(
+    wanted: Sequence[NDArray | None],
+) -> tuple[NDArray | None, list[NDArray | None]]:
+    """The genes that are read for some looks, and where those of each are among them.
+
+    What all looks want in one order is read in this order.
+    """
+    first = wanted[0]
+    if first is None or any(genes is None for genes in wanted):
+        return None, list(wanted)
+    if all(np.array_equal(genes, first) for genes in wanted if genes is not first):
+        return first, [None] * len(wanted)
+    named: list[Any] = list(wanted)
+    read = np.unique(np.concatenate(named))
+    places = [np.searchsorted(read, genes) for genes in named]
+    everything = np.arange(len(read))
+    return read, [None if np.array_equal(own, everything) else own for own in places]
+
+
+def block_rows(n_genes: int) -> int:
+    """How many samples of so many genes are read together."""
+    # Were it dense, a block has 80 MB in single precision
+    return max(64, 20_000_000 // max(1, n_genes))
+
+
+def read_values(
+    profiles: Profiles, genes: NDArray | None = None, rows: NDArray | None = None
+) -> Block:
+    """The values of some genes, by their positions, in some samples (None: all)."""
+    size = profiles.n_samples if rows is None else len(rows)
+    if not size:
+        n_genes = len(profiles.genes) if genes is None else len(genes)
+        return np.zeros((0, n_genes))
+    return next(read_blocks(profiles, genes, size=size, rows=rows))
+
+
+def read_blocks(
+    profiles: Profiles,
+    genes: NDArray | None = None,
+    *,
+    size: int = 1024,
+    rows: NDArray | None = None,
+) -> Iterator[Block]:
+    """Read all samples, or those at rising positions, in blocks of some genes.
+
+    Memory follows the size of a block; of lazy data that of a chunk, where this is
+    larger. Of samples that are not asked for long runs are not read.
+    """
+    features, sums = profiles.features_of(genes)
+    rows = np.arange(profiles.n_samples) if rows is None else rows
+    with readable(profiles.source):
+        X, columns = _with_chosen_columns(profiles.X, features)
+    n_together = size
+    if is_dask(X):  # whole chunks, so that each is computed once or twice
+        n_together *= max(1, -(-max(X.chunks[0]) // size))
+    for first in range(0, len(rows), n_together):
+        with readable(profiles.source):
+            read = _take_rows(X, columns, rows[first : first + n_together])
+        if sums is not None:
+            read = read @ sums.astype(read.dtype)
+        for start in range(0, read.shape[0], size):
+            yield read[start : start + size]
+
+
+def is_dask(X: Any) -> bool:
+    """Whether this is a dask array, without importing dask."""
+    return hasattr(X, "dask") and hasattr(X, "chunks")
+
+
+def reads_rows(X: Any) -> bool:
+    """Whether some rows of a stored matrix can be read without all others."""
+    in_memory = isinstance(X, np.ndarray) or issparse(X)
+    return not in_memory and _sparse_format(X) != "csc"
+
+
+def _sparse_format(X: Any) -> str:
+    """How a matrix is sparse, "" where it is not."""
+    return getattr(X._meta if is_dask(X) else X, "format", "")
+
+
+def _with_chosen_columns(X: Any, features: NDArray) -> tuple[Any, NDArray | None]:
+    """What gives rows, and the columns that are still to be chosen of these (None:
+    all).
+
+    Of a matrix that is stored by genes (CSC) columns are read once and kept as rows.
+    """
+    is_whole = np.array_equal(features, np.arange(X.shape[1]))
+    columns = None if is_whole else features
+    if _sparse_format(X) == "csc":
+        if columns is None:
+            return _in_memory(X), None
+        order = np.argsort(columns)
+        return _in_memory(X[:, columns[order]], np.argsort(order)), None
+    if is_dask(X) and columns is not None:
+        # dask slices rising positions well, and makes many small chunks of others
+        return X[:, np.sort(columns)], np.argsort(np.argsort(columns))
+    return X, columns
+
+
+def _take_rows(X: Any, columns: NDArray | None, rows: NDArray) -> Block:
+    """The rows at rising positions; those with few others between are read together."""
+    if is_dask(X):
+        return _in_memory(X[rows], columns)
+    # zarr then reads only the chunks with these columns
+    selects = columns is not None and hasattr(X, "get_orthogonal_selection")
+    most = X.shape[0] + 1
+    if columns is not None and not selects and not _sparse_format(X):
+        # Whole rows are read, so few at a time: the columns chosen are few of them
+        most = max(1, _WHOLE_VALUES // max(1, X.shape[1]))
+    is_end = (np.diff(rows) > _GAP) | (np.diff(rows // most) > 0)
+    parts = []
+    for span in np.split(rows, np.flatnonzero(is_end) + 1):
+        first, last = int(span[0]), int(span[-1]) + 1
+        if selects:
+            selected = X.get_orthogonal_selection((slice(first, last), columns))
+            block = np.ascontiguousarray(selected)
+        else:
+            block = _in_memory(X[first:last], columns)
+        parts.append(block if len(span) == last - first else block[span - first])
+    if len(parts) == 1:
+        return parts[0]
+    return vstack(parts, format="csr") if issparse(parts[0]) else np.concatenate(parts)
+
+
+def _in_memory(X: Any, columns: NDArray | None = None) -> Block:
+    """A matrix, or part of one, that may be on disk or lazy, with some of its columns;
+    a sparse one by rows.
+    """
+    for way in ("to_memory", "compute"):
+        if hasattr(X, way):
+            X = getattr(X, way)()
+    if not issparse(X):
+        values = np.asarray(X)
+        return np.ascontiguousarray(values if columns is None else values[:, columns])
+    # Entries outside of it are refused before anything follows them into memory. As
+    # unsigned numbers, negative ones are larger than all others
+    places = X.indices.view(f"u{X.indices.itemsize}")
+    if places.size and places.max() >= X.shape[X.format == "csr"]:
+        raise ValueError("its sparse matrix has entries outside its shape")
+    by_rows = csr_matrix(X if columns is None else X[:, columns])
+    by_rows.sum_duplicates()
+    return by_rows

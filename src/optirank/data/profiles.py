@@ -4,7 +4,8 @@ data.
 `optirank.data.opening.open_profiles` makes them of a file, and
 `optirank.data.objects.profiles_of` of an AnnData or a data frame.
 `optirank.data.passes.run_pass` is the way to their values. Several data sets of one
-training are a list of profiles over the same genes (`join_profiles`).
+training are a list of profiles over the same genes
+(`optirank.data.genes.join_profiles`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import importlib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +28,6 @@ from optirank._util.names import some
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-FILE_COLUMN = "file"  # of obs: which of several data sets a sample is from
 
 
 class DataError(ValueError):
@@ -41,6 +40,16 @@ class MissingExtraError(ImportError):
     """An optional dependency that is not installed; the message has the line that
     installs it.
     """
+
+
+class Opening(NamedTuple):
+    """How another process opens a file: its path, when it was last changed, and the
+    options of `open_profiles`.
+    """
+
+    path: str
+    changed: int
+    options: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,8 +70,7 @@ class Profiles:
     name : what they are called among several.
     raw_genes : the genes of ``raw`` of an AnnData whose X or layer is read.
     notes : what a reader has to say; the verb that works on the profiles says it.
-    opening : how another process opens the same file: its path and the options of
-        `open_profiles`; None for what is in memory.
+    opening : how another process opens the same file; None for what is in memory.
     """
 
     X: Any
@@ -75,7 +83,7 @@ class Profiles:
     name: str = ""
     raw_genes: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
-    opening: tuple[str, tuple[tuple[str, Any], ...]] | None = field(default=None)
+    opening: Opening | None = None
 
     def __repr__(self) -> str:
         return f"Profiles of {self.source}: {self.n_samples} x {len(self.genes)} genes"
@@ -129,40 +137,6 @@ class Profiles:
             for column, values in self.var.items()
             if values.dtype.kind not in "biufcmM"
         }
-
-
-def join_profiles(
-    parts: Sequence[Profiles], names: Sequence[str] | None = None
-) -> list[Profiles]:
-    """Several data sets over the genes that all of them have, in the order of the
-    first. ``obs`` gets a column that names the data set of a sample.
-
-    ``names`` are what they are called; None for their sources, numbered where two are
-    the same.
-    """
-    from optirank.data.genes import match_genes
-
-    if names is None:
-        names = [part.source for part in parts]
-        if len(set(names)) < len(names):
-            names = [f"{name} {number}" for number, name in enumerate(names, 1)]
-    first = parts[0].genes
-    columns = np.array([match_genes(first, part.genes).columns for part in parts])
-    common = np.flatnonzero((columns >= 0).all(axis=0))
-    if len(common) < 2:
-        raise DataError(
-            f"{some(names)} have {len(common)} genes in common: their gene names may be "
-            "of different kinds (gene_column=)"
-        )
-    joined = []
-    for part, name, places in zip(parts, names, columns, strict=True):
-        same = part.with_genes(places[common])
-        obs = part.obs.assign(**{FILE_COLUMN: name})
-        notes = tuple(f"{name}: {text}" for text in part.notes)
-        joined.append(
-            replace(same, genes=first[common], obs=obs, name=name, notes=notes)
-        )
-    return joined
 
 
 def annotations_of(parts: Sequence[Profiles]) -> pd.DataFrame:

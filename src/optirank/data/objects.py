@@ -1,0 +1,222 @@
+"""Profiles of objects in memory or lazy: AnnData, SpatialData, MuData, data frames; and
+which matrix of an AnnData is read.
+
+Packages are recognised by the attributes of their objects and never imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from optirank._util.names import some
+from optirank._util.notes import collected_notes, note
+from optirank.data.features import gene_profiles
+from optirank.data.passes import is_dask
+from optirank.data.profiles import DataError, Profiles, check_column, need
+
+# Where other containers have tables that are AnnData: MuData, SpatialData
+TABLES_OF = {"mod": "modalities", "tables": "tables"}
+_RAW = "raw"  # the layer that stands for raw
+_ENOUGH = 0.9  # share of the known genes above which X is used as it is
+
+
+def profiles_of(
+    data: Any,
+    *,
+    layer: str | None = None,
+    table: str | None = None,
+    gene_column: str | None = None,
+    label: Sequence[str] = (),
+    known_genes: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> Profiles:
+    """The profiles of an object.
+
+    Parameters
+    ----------
+    data : AnnData in memory, backed or lazy (``anndata.experimental.read_lazy``, or
+        with a dask array as ``X``); SpatialData or MuData; a pandas DataFrame of
+        samples x genes, or a Series with one sample.
+    layer : a layer of an AnnData to read instead of ``X``; "raw" for its raw.
+    table : which table of a SpatialData, or modality of a MuData.
+    gene_column : the column of ``var`` with the names of the genes.
+    label : columns with labels and the like; of a data frame these are no genes.
+    known_genes : the genes of a model, which tell whether ``raw`` has to be read, and
+        which column of ``var`` has the names.
+    exclude : further columns of a data frame that are no genes.
+    """
+    with collected_notes() as said:
+        if is_frame(data):
+            if layer is not None or gene_column is not None:
+                raise DataError(
+                    "layer and gene_column are for AnnData: leave them out for a "
+                    f"{type(data).__name__}"
+                )
+            profiles = _profiles_of_frame(data, [*label, *exclude])
+            for column in label:
+                check_column(profiles.obs, column, profiles.source)
+        else:
+            adata = anndata_of(data, table)
+            _check_anndata(adata)
+            reading = layer, gene_column, known_genes
+            profiles = profiles_of_parts(adata, "adata", *reading)
+    return replace(profiles, notes=tuple(said.notes))
+
+
+def is_frame(thing: object) -> bool:
+    """Whether this is a data frame, or a series of pandas."""
+    return hasattr(thing, "iloc") and hasattr(thing, "index")
+
+
+def anndata_of(thing: Any, table: str | None = None) -> Any:
+    """The AnnData of a SpatialData or MuData object, by the name of the table or
+    modality; an AnnData is itself.
+    """
+    for key, what in TABLES_OF.items():
+        tables = getattr(thing, key, None)
+        if hasattr(tables, "keys"):
+            return choose_table(tables, table, f"the {type(thing).__name__}", what)
+    if table is not None:
+        raise DataError(
+            f"table={table!r}: a {type(thing).__name__} has no tables, leave it out"
+        )
+    return thing
+
+
+def choose_table(tables: Any, name: str | None, source: object, what: str) -> Any:
+    """The table to read: the one that is named, or the only one."""
+    names = [str(key) for key in tables]
+    if not names:
+        raise DataError(f"{source} has no {what}: aggregate the points first")
+    if name is None and len(names) > 1:
+        raise DataError(
+            f"{source} has {len(names)} {what}, {some(names)}: name one of them "
+            "(table=)"
+        )
+    if name not in (None, *names):
+        raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
+    return tables[name or names[0]]
+
+
+def _check_anndata(adata: Any) -> None:
+    """Refuse what is no AnnData, with what makes one of it."""
+    if all(hasattr(adata, name) for name in ("obs", "var", "obsm", "uns")):
+        return
+    remedy = "give an AnnData, or a DataFrame of samples x genes"
+    if isinstance(adata, str | os.PathLike):
+        remedy = f"read it first, anndata.read_h5ad({str(adata)!r})"
+    elif hasattr(adata, "shape"):
+        remedy = "name its genes, pandas.DataFrame(array, columns=genes)"
+    raise TypeError(
+        "profiles are read from an AnnData, a SpatialData, a MuData or a DataFrame, "
+        f"not a {type(adata).__name__}: {remedy}"
+    )
+
+
+def profiles_of_parts(
+    adata: Any,
+    source: str,
+    layer: str | None,
+    gene_column: str | None,
+    known_genes: Sequence[str],
+    matrix_of: Any = None,
+) -> Profiles:
+    """The profiles of an AnnData, or of what has its X, layers, obs, var and raw.
+
+    Where neither a layer nor a gene column is named, raw is read if X lacks a tenth of
+    the known genes or more, and raw has half of these at least: after scanpy's usual
+    steps X has the variable genes alone, often scaled, and raw has all.
+
+    ``matrix_of`` makes the matrix of what the parts have; None where they have it.
+    """
+    raw: Any = adata.raw
+    part = adata
+    if layer == _RAW and raw is None and _RAW not in adata.layers:
+        raise DataError(f"{source} has no raw (layer='raw'): use X, or another layer")
+    is_open = layer is None and gene_column is None and raw is not None
+    if layer == _RAW and raw is not None:
+        part, layer = raw, None
+    if is_open and _raw_has_more(known_genes, adata.var.index, raw.var.index):
+        part = raw
+    if layer is not None and layer not in adata.layers:
+        raise DataError(
+            f"{source} has no layer {layer!r}: there are {some(adata.layers)}"
+        )
+    matrix = part.X if layer is None else adata.layers[layer]
+    if matrix is None:
+        raise DataError(
+            f"{source} has no X: name one of its layers (layer=), there are "
+            f"{some(adata.layers)}"
+        )
+    if matrix_of is not None:
+        matrix = matrix_of(matrix)
+    if is_dask(matrix) and np.isnan(matrix.shape).any():
+        raise DataError(
+            "its dask array does not know its number of samples: call "
+            "compute_chunk_sizes() on it first"
+        )
+    return gene_profiles(
+        matrix,
+        _in_memory(adata.obs),
+        _in_memory(part.var),
+        source,
+        gene_column,
+        known_genes,
+        raw_genes=() if raw is None or part is raw else raw.var.index,
+    )
+
+
+def _raw_has_more(
+    known_genes: Iterable[str], genes: Iterable[str], raw_genes: Iterable[str]
+) -> bool:
+    """Whether raw is to be read instead of X, with a note."""
+    known = {name.casefold() for name in known_genes}
+    n_in_x = len(known.intersection(str(name).strip().casefold() for name in genes))
+    n_in_raw = len(known.intersection(str(name).casefold() for name in raw_genes))
+    n_lacking = len(known) - n_in_x
+    has_enough = not known or n_in_x > _ENOUGH * len(known)
+    if has_enough or n_in_raw - n_in_x < n_lacking / 2:
+        return False
+    note(
+        f"raw is read: X has {n_in_x} of the {len(known)} genes of the model, raw has "
+        f"{n_in_raw}"
+    )
+    return True
+
+
+def _in_memory(frame: Any) -> pd.DataFrame:
+    """A table of annotations; that of a lazy AnnData is read."""
+    if not hasattr(frame, "to_memory"):
+        return frame
+    need("xarray", "dask", "a lazy AnnData")
+    return frame.to_memory()
+
+
+def _profiles_of_frame(data: Any, no_genes: Sequence[str]) -> Profiles:
+    """Samples x genes of a data frame; columns of text are annotations."""
+    frame = data
+    if getattr(data, "ndim", 2) == 1:
+        frame = data.to_frame("sample" if data.name is None else data.name).T
+        frame = frame.infer_objects()
+    if getattr(frame.columns, "nlevels", 1) > 1:
+        raise DataError(
+            "the data frame has several levels of columns: join them to one name each"
+        )
+    is_text = np.array([dtype.kind not in "biuf" for dtype in frame.dtypes], dtype=bool)
+    is_beside = is_text | frame.columns.isin(no_genes)
+    if is_beside.all():
+        raise DataError(
+            "the data frame has no column of numbers: it should hold samples x genes"
+        )
+    numbers = frame.loc[:, ~is_beside]
+    values = numbers.to_numpy()
+    if values.dtype.kind not in "iuf":  # of mixed kinds, such as flags among numbers
+        values = values.astype(float)
+    var = pd.DataFrame(index=numbers.columns.astype(str))
+    return gene_profiles(values, frame.loc[:, is_beside], var, "the data frame")
