@@ -30,16 +30,12 @@ BROWSER_TALL = 1420
 DARK_ONLY = "@media screen and (prefers-color-scheme: dark)"
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
     "cells": ("cells.html", ("", "Label by label"), TALL),
-    "labels": ("labels.html", ("", "Label by label"), TALL),
-    "sample": ("sample.html", ("", "Why b cell"), TALL),
     "card": ("labels.html", ("Model card",), TALL),
     "card-dark": ("labels.html", ("Model card",), TALL),
-    "report-top": ("report.html", ("", "Class by class"), 886),
     "report-sizes": ("report.html", ("How many genes",), TALL),
     "evaluation-top": ("evaluation.html", ("", "Class by class"), 1440),
     "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
     "assay-top": ("panel.html", ("", "What may happen on the assay"), 1100),
-    "assay-dots": ("panel.html", ("How the genes are expressed",), TALL),
 }
 
 
@@ -50,18 +46,12 @@ def make_pages(folder: Path, data: Path) -> None:
         "example pair",
         f"predict {data / 'xin_980g.h5ad'} --model pancreas-human -o cells.csv --report cells.html",
         "predict pair/islets.h5ad --model pancreas-human -o labels.csv --report labels.html",
-        "train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank "
+        "train pair/reference.h5ad --label cell_type --query pair/query.h5ad -o model.optirank "
         "--report report.html",
         "evaluate pair/query.h5ad -m model.optirank --label cell_type --report evaluation.html",
-        "predict sample.csv -m model.optirank --genes-in columns --annotations "
-        "cell_type,dataset,platform -o sample-label.csv --report sample.html",
-        f"design {data / 'gps_sc.h5ad'} --label cell_type --for {imaged} --genes 20 "
+        f"design {data / 'gps_sc.h5ad'} --label cell_type --query {imaged} --n-genes 20 "
         f"--test {imaged} -o panel.csv --report panel.html",
     ):
-        if command.startswith("predict sample.csv"):
-            lines = (folder / "pair" / "query.csv").read_text("utf-8").splitlines()
-            sample = "\n".join([lines[0], lines[2]]) + "\n"
-            (folder / "sample.csv").write_text(sample, encoding="utf-8")
         done = [sys.executable, "-m", "optirank", *command.split()]
         subprocess.run(done, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
