@@ -49,7 +49,7 @@ function showCard(place, model, licence) {
   const tables = Object.entries(model.tables).map(([title, columns]) => {
     const names = Object.keys(columns);
     const rows = columns[names[0]].map((_, k) => names.map((name) => columns[name][k]));
-    return details(title, plainTable(title, names.map((name) => [name, TEXTS_OF_CARD.includes(name)]), rows));
+    return details(title, plainTable(title, names.map((name) => [name, TEXTS_OF_CARD.includes(name) ? "text" : ""]), rows));
   });
   place.replaceChildren(
     element("h2", {}, "The model"),

@@ -18,9 +18,9 @@ export function element(tag, properties = {}, ...children) {
 
 export const button = (text, onclick, more = {}) => element("button", { type: "button", onclick, ...more }, text);
 
-/** A table; `columns` are [heading, is text], `rows` arrays of texts or elements. */
+/** A table; `columns` are [heading, class: "text", "bar" or ""], `rows` arrays of texts or elements. */
 export function plainTable(caption, columns, rows) {
-  const cell = (tag, k, content) => element(tag, { class: columns[k][1] ? "text" : "" }, content);
+  const cell = (tag, k, content) => element(tag, { class: columns[k][1] }, content);
   const head = columns.map(([name], k) => cell("th", k, name));
   const body = rows.map((row) => element("tr", {}, row.map((content, k) => cell("td", k, content))));
   return element(

@@ -6,18 +6,19 @@ import { fixed, thousands } from "./text.js";
 
 const AROUND = 15; // rows that are drawn above and below those in sight
 const PRINTED = 5000; // rows that are printed at most
+const WIDEST = 30; // characters of a sample's name
 const TEXTS = new Intl.Collator("en", { numeric: true });
 
-/** The columns that some labels have: a heading, the text or number of a sample, and whether it is text. */
+/** The columns that some labels have: a heading, the text or number of a sample, and of which kind it is. */
 function columnsOf(labels) {
   const columns = [
-    { name: "sample", of: (i) => labels.names[i], isText: true },
-    { name: "label", of: (i) => labelOf(labels, i), isText: true },
-    { name: "confidence", of: (i) => labels.confidence[i], isText: false },
+    { name: "sample", of: (i) => labels.names[i], kind: "text" },
+    { name: "label", of: (i) => labelOf(labels, i), kind: "text" },
+    { name: "confidence", of: (i) => labels.confidence[i], kind: "number" },
   ];
-  if (labels.likeness) columns.push({ name: "likeness", of: (i) => labels.likeness[i], isText: false });
+  if (labels.likeness) columns.push({ name: "likeness", of: (i) => labels.likeness[i], kind: "number likeness" });
   if (labels.codes.some((code) => code)) {
-    columns.push({ name: "withheld because", of: (i) => labels.reasons[labels.codes[i]], isText: true });
+    columns.push({ name: "withheld because", of: (i) => labels.reasons[labels.codes[i]], kind: "text why" });
   }
   return columns;
 }
@@ -48,8 +49,10 @@ export class Grid {
     this.status = element("span", { class: "note", role: "status" });
     this.body = element("tbody");
     this.heads = this.#columns.map((column) =>
-      element("th", { class: column.isText ? "text" : "", "aria-sort": "none" }, button(column.name, () => this.#sort(column))),
+      element("th", { class: column.kind, "aria-sort": "none" }, button(column.name, () => this.#sort(column))),
     );
+    const longest = this.#labels.names.reduce((most, name) => Math.max(most, name.length), 6);
+    this.heads[0].style.width = `${Math.min(longest, WIDEST) + 1}ch`;
     const name = "Labels of all samples; arrow keys choose one, Enter opens it";
     this.table = element(
       "table",
@@ -70,7 +73,7 @@ export class Grid {
   }
 
   #sort(column) {
-    const up = this.#sorted.column === column ? !this.#sorted.up : column.isText;
+    const up = this.#sorted.column === column ? !this.#sorted.up : column.kind.startsWith("text");
     this.#sorted = { column, up };
     const state = up ? "ascending" : "descending";
     this.heads.forEach((head, k) => head.setAttribute("aria-sort", this.#columns[k] === column ? state : "none"));
@@ -84,9 +87,10 @@ export class Grid {
     const order = Array.from(names.keys()).filter((i) => has(names[i]) || has(labelOf(this.#labels, i)));
     const { column, up } = this.#sorted;
     if (column) {
-      const compare = column.isText
-        ? (a, b) => TEXTS.compare(column.of(a), column.of(b))
-        : (a, b) => column.of(a) - column.of(b);
+      const compare =
+        column.kind.startsWith("text")
+          ? (a, b) => TEXTS.compare(column.of(a), column.of(b))
+          : (a, b) => column.of(a) - column.of(b);
       order.sort((a, b) => (up ? compare(a, b) : compare(b, a)) || a - b);
     }
     this.#order = order;
@@ -106,7 +110,7 @@ export class Grid {
     let last = Math.min(n, Math.ceil((this.box.scrollTop + this.box.clientHeight) / height) + AROUND);
     if (forPrint) [first, last] = [0, Math.min(n, PRINTED)];
     const filler = (text, rows) => {
-      const row = element("tr", { class: "space" }, element("td", { colspan: this.#columns.length }, text));
+      const row = element("tr", { class: "space" }, element("td", {}, text));
       row.style.height = `${rows * height}px`;
       return row;
     };
@@ -123,10 +127,10 @@ export class Grid {
   #row(k) {
     const i = this.#order[k];
     const withheld = this.#labels.codes[i] > 0;
-    const cells = this.#columns.map(({ name, of, isText }) => {
-      const text = isText ? of(i) : fixed(of(i), 3);
-      const kind = `${isText ? "text" : ""} ${withheld && name === "label" ? "withheld" : ""}`;
-      return element("td", { class: kind, title: text }, text);
+    const cells = this.#columns.map(({ name, of, kind }) => {
+      const text = kind.startsWith("text") ? of(i) : fixed(of(i), 3);
+      const style = withheld && name === "label" ? `${kind} withheld` : kind;
+      return element("td", { class: style, title: text }, text);
     });
     const about = { id: `row-${k}`, "aria-rowindex": k + 2, "aria-selected": k === this.#selected };
     return element("tr", { ...about, onclick: () => this.#choose(k, true) }, cells);

@@ -54,13 +54,13 @@ function waySection(labels, shares) {
   const way = descend(labels.tree, shares, labels.classes);
   const rows = [...new Set(way.path)].map((label, k) => [labels.all[label], percent(way.confidence[k]), bar(way.confidence[k])]);
   const title = "From coarse to fine";
-  return section(title, plainTable(title, [["label", true], ["probability", false], ["", true]], rows));
+  return section(title, plainTable(title, [["label", "text"], ["probability", ""], ["", "bar"]], rows));
 }
 
 function probabilityTable(classes, shares, order) {
   const rows = order.slice(0, SHOWN).map((c) => [classes[c], percent(shares[c]), bar(shares[c])]);
   if (order.length > SHOWN) rows.push([`and ${order.length - SHOWN} more`, "", ""]);
-  return plainTable("Probabilities", [["class", true], ["probability", false], ["", true]], rows);
+  return plainTable("Probabilities", [["class", "text"], ["probability", ""], ["", "bar"]], rows);
 }
 
 function geneTable(genes, name) {
@@ -78,7 +78,7 @@ function geneTable(genes, name) {
     const sum = rest.reduce((total, line) => total + line.contribution, 0);
     rows.push([`${rest.length} more`, "", "", signed(sum, 4), "", ""]);
   }
-  const columns = [["gene", true], ["value", false], ["rank", false], ["contribution", false], ["", true], ["speaks", true]];
+  const columns = [["gene", "text"], ["value", ""], ["rank", ""], ["contribution", ""], ["", "bar"], ["speaks", "text"]];
   return plainTable("Genes", columns, rows);
 }
 

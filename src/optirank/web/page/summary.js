@@ -88,7 +88,7 @@ function countsTable(labels, grid) {
     bar(line.n / n),
     fixed(line.confidence / line.n, 3),
   ]);
-  const columns = [["label", true], ["samples", false], ["share", false], ["", true], ["mean confidence", false]];
+  const columns = [["label", "text"], ["samples", ""], ["share", ""], ["", "bar"], ["mean confidence", ""]];
   const table = plainTable("Samples by label", columns, rows);
   const unused = labels.all.filter((name) => !lines.has(name));
   if (!unused.length) return table;
@@ -99,13 +99,12 @@ function countsTable(labels, grid) {
 function treeSection(labels) {
   if (!labels.tree) return [];
   const rows = treeTable(labels).map((line, k) => [
-    "\u2003".repeat(labels.tree.ways[k].length - 1) + labels.all[k],
+    "\u00a0\u00a0\u00a0".repeat(labels.tree.ways[k].length - 1) + labels.all[k],
     thousands(line.n),
     thousands(line.itself),
-    share(line.n / labels.names.length, 1),
     line.n ? fixed(line.sum / line.n, 3) : "",
   ]);
-  const columns = [["label", true], ["samples", false], ["with this very label", false], ["share", false], ["mean confidence", false]];
+  const columns = [["label", "text"], ["samples", ""], ["with this very label", ""], ["mean confidence", ""]];
   return section(
     "The tree of labels",
     element("p", {}, "A sample gets the finest label that is sure; it counts for the coarser ones as well."),
