@@ -52,8 +52,8 @@ from optirank.io.data import changed as with_changes
 from optirank.io.objects import FILE_COLUMN, join
 from optirank.io.reading import read_expression
 from optirank.model import Tree
-from optirank.model.card import Card, ClassCounts, JudgedSet
-from optirank.verbs.predict import PredictOptions, label_profiles
+from optirank.model.card import Card, JudgedSet
+from optirank.verbs.predict import label_profiles
 from optirank.verbs.samples import MIN_CLASS
 from optirank.verbs.training import TrainingOptions, TrainingResult, class_counts, train
 from optirank_lab.data.profiles import changed, merged_genes, take_genes
@@ -66,7 +66,6 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 RECIPES = HERE / "models.toml"
 LABEL = "cell_type"
-UNKNOWN_RATE = 0.01  # of held-out samples, at which unknown types are counted
 RESULTS = ("models", "model_rivals")
 
 
@@ -354,10 +353,7 @@ def complete_card(
         for of_set in model.card.judged
         if not is_pooled(recipe)
     ]
-    unknown = None
-    for other in others:
-        judged.append(judged_set(model, other))
-        unknown = unknown or unknown_types_of(model, other)
+    judged += [judged_set(model, other) for other in others]
     train_sets = recipe["train"]
     return replace(
         model.card,
@@ -367,8 +363,6 @@ def complete_card(
         batch="data set" if len(train_sets) > 1 and not is_pooled(recipe) else "",
         terms="; ".join(f"{name}: {terms_of(name)}" for name in train_sets),
         judged=tuple(judged),
-        unknown_types=unknown[0] if unknown else "",
-        unknown_counts=unknown[1] if unknown else None,
         command="make models",
         # The numbers do not depend on the other libraries
         versions={"optirank": optirank.__version__},
@@ -399,25 +393,6 @@ def judged_set(model: Model, other: AnnData) -> JudgedSet:
         left_out=False,
         terms=terms_of(source_of(other)),
     )
-
-
-def unknown_types_of(model: Model, other: AnnData) -> tuple[str, ClassCounts] | None:
-    """How many samples of unknown types, and of known ones, lose their label: in words,
-    and counted.
-    """
-    known = other.obs[LABEL].notna().to_numpy()
-    if known.all():
-        return None
-    options = PredictOptions(unknown_rate=UNKNOWN_RATE)
-    withheld = label_profiles(other, model, options).withheld
-    found, n_unknown = int(withheld[~known].sum()), int((~known).sum())
-    lost, n_known = int(withheld[known].sum()), int(known.sum())
-    text = (
-        f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {found} of {n_unknown} "
-        f"samples of other types in {source_of(other)}, and {lost} of {n_known} of "
-        "known ones"
-    )
-    return text, ClassCounts(found, n_unknown, lost, n_known)
 
 
 def platform_of(name: str) -> str:

@@ -237,15 +237,14 @@ def measure(
     scores = predictor.scores(X)
     labels = best_class(scores)
     likeness = predictor.likeness(X, labels)
-    shift = predictor.likeness_score.shift(likeness, labels)
-    own = float(np.median(predictor.likeness_score.levels[labels, 50]))
+    medians = predictor.panel.likeness.medians.astype(float)[labels]
     row = {
         "n_samples": len(labels),
         "n_classes": len(model.classes),
         "genes_missing": 1.0 - predictor.match.present.mean(),
         "likeness": float(np.median(likeness)),
-        "likeness_of_model": own,
-        "shift": shift,
+        "likeness_of_model": float(np.median(medians)),
+        "shift": float(np.median(medians - likeness)),
         "confidence": predictor.panel.probabilities(scores).max(axis=1).mean(),
         "n_labels": int((np.bincount(labels) >= 3).sum()),
         "n_further": 0,

@@ -157,8 +157,8 @@ def accuracy(model: Model, query: Set) -> tuple[float, int]:
     except MissingGenesError:
         return float("nan"), 0
     given = np.asarray(labels.classes)[labels.chosen]
-    size = model.bind([str(gene) for gene in query.genes]).size
-    return balanced_accuracy(query.labels, given.astype(query.labels.dtype)), size
+    given = given.astype(query.labels.dtype)
+    return balanced_accuracy(query.labels, given), model.n_genes
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def draw(
 def in_sequence(control: ErrorControl, target: float) -> float | None:
     """The threshold of the model: tests from the most confident samples down."""
     try:
-        return control.at(target).threshold
+        return control.at(target)[0]
     except ValueError:
         return None
 

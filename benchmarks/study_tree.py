@@ -255,10 +255,11 @@ def ways_of(
     best = best[best_class(scores)]
     whole = tree.probabilities(calibrated, model.classes)
     flat = Descent(best[:, None], whole[np.arange(len(best)), best][:, None])
+    path = tree.paths[best]
     ways = {
         "flat": flat,
         "tree": tree.descend(calibrated, model.classes),
-        "best leaf": tree.descend(calibrated, model.classes, best),
+        "best leaf": Descent(path, np.take_along_axis(whole, path, axis=1)),
     }
     return {
         name: Way(way.confidence, way.right(tree, truth), truth, weights)
@@ -282,7 +283,7 @@ def errors(way: Way, held_out: Way) -> Iterator[dict]:
         fits = points[1.0 - points[:, 1] <= error]
         row = {"error": error, "most_given": fits[:, 0].max(initial=0.0)}
         try:
-            threshold = control.at(error).threshold
+            threshold = control.at(error)[0]
         except ValueError:
             threshold = CERTAIN
         threshold = raise_threshold(way.confidence, threshold, error)

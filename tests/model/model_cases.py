@@ -24,7 +24,7 @@ from optirank.model import (
     fit_likeness,
 )
 from optirank.model.card import ClassCounts, CurvePoint, JudgedSet
-from optirank.model.likeness import FurtherGenes, ValueShares
+from optirank.model.likeness import FurtherGenes
 from optirank.model.predictor import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
 
@@ -124,7 +124,7 @@ def full(model: Model) -> Model:
         model.panel,
         calibration=fit_calibration(scores, y, model.classes),
         error_control=fit_error_control(
-            rng.uniform(size=n_samples), np.arange(n_samples) > 0, y, 0.2
+            rng.uniform(size=n_samples), np.arange(n_samples) > 0, y
         ),
         likeness=fit_likeness(
             panel_ranks(X[:, model.panel.columns]), y, y, model.classes
@@ -138,7 +138,9 @@ def full(model: Model) -> Model:
         method="panel",
         n_samples=n_samples,
         class_counts=dict.fromkeys(labels, 20),
-        values=ValueShares("counts", 0.5, 0.01),
+        sources={"a.h5ad": "ab" * 32},
+        labels_sha256="cd" * 32,
+        values={"scale": "counts", "zeros": 0.5, "negative": 0.01},
         balanced_accuracy=0.9,
         standard_error=0.01,
         interval=(0.85, 0.94),
@@ -146,8 +148,6 @@ def full(model: Model) -> Model:
         curve=(CurvePoint(3, 0.8, float("nan")), CurvePoint(10, 0.9, 0.01)),
         judged=(JudgedSet("second", {labels[0]: ClassCounts(8, 10, 1, 30)}, "arrays"),),
         baselines={"nearest mean": 0.88},
-        unknown_counts=ClassCounts(40, 60, 2, 90),
-        fingerprints=("ab12", "cd34"),
         versions={"optirank": "0.1.0"},
         notes=("a note with 'quotes' and ä",),
     )

@@ -1,4 +1,4 @@
-"""Fewer classes, the panel's tables, and explanations."""
+"""The panel's tables, and explanations."""
 
 from __future__ import annotations
 
@@ -7,63 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model_cases import (
     as_frame,
-    full,
     gene_names,
     make_model,
     make_panel,
     make_samples,
     models,
-    panel_models,
 )
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 
-from optirank import Model, load, save
-from optirank.model import deciding_pairs
-
-multiclass = models.filter(lambda model: len(model.classes) > 2)
-
-
-@settings(max_examples=25)
-@given(multiclass, st.data())
-def test_a_subset_chooses_among_its_classes_as_before(tmp_path_factory, model, data):
-    labels = model.classes.tolist()
-    kept = data.draw(st.lists(st.sampled_from(labels), min_size=2, unique=True))
-    small = model.subset(kept)
-    X = make_samples(0, 8, model.n_features)
-    where = np.flatnonzero([label in kept for label in labels])
-    assert small.classes.tolist() == [labels[k] for k in where]
-    scores = model.decision_function(X)[:, where]
-    np.testing.assert_array_equal(
-        small.predict(X), small.classes[scores.argmax(axis=1)]
-    )
-    path = tmp_path_factory.mktemp("subset") / "m"
-    save(small, path)
-    np.testing.assert_array_equal(
-        load(path).decision_function(X), small.decision_function(X)
-    )
-
-
-@pytest.mark.parametrize("make", [make_model, make_panel])
-def test_a_wrong_choice_of_classes_is_refused(make):
-    with pytest.raises(ValueError, match="no class 'type 9': its classes are"):
-        make().subset(["type 0", "type 9"])
-    for too_few in (["type 0"], "type 0", ["type 0", "type 0"]):
-        with pytest.raises(ValueError, match="at least 2"):
-            make().subset(too_few)
-
-
-def test_a_subset_has_no_figures_of_the_whole_model():
-    small = full(make_panel()).subset(["type 0", "type 2"])
-    assert small.panel.calibration is None
-    assert small.panel.likeness is None
-    assert small.card.balanced_accuracy is None
-    assert list(small.card.class_counts) == ["type 0", "type 2"]
+from optirank import Model
 
 
 @given(models)
@@ -127,40 +85,6 @@ def test_contributions_sum_to_the_score_and_each_gene_is_listed_once(model, seed
     assert len(genes) == np.count_nonzero(model.panel.coef)
     expected = genes["weight"] * genes["rank"]
     np.testing.assert_allclose(expected, genes["contribution"], atol=1e-12)
-
-
-@settings(max_examples=25)
-@given(panel_models, st.integers(0, 1000))
-def test_votes_of_all_pairs_sum_to_the_score_of_a_class(model, seed):
-    x = make_samples(seed, 1, model.n_features)[0]
-    scores = model.decision_function(x[None])[0]
-    for place, label in enumerate(model.classes):
-        pairs = deciding_pairs(model, x, label, n_pairs=10_000)
-        score = scores[place] if np.ndim(scores) else (2 * place - 1) * scores
-        assert pairs["vote"].sum() == pytest.approx(score, abs=1e-12)
-        assert (np.diff(pairs["vote"].abs()) <= 1e-15).all()
-        assert (pairs["value_higher"] > pairs["value_lower"]).all()
-        for_class = pairs["speaks_for"].str.startswith("for ")
-        assert (for_class == (pairs["vote"] > 0)).all()
-
-
-def test_pairs_are_of_panel_models_and_their_classes():
-    x = make_samples(0, 1, 30)[0]
-    with pytest.raises(TypeError, match="only the genes of a panel model vote"):
-        deciding_pairs(make_model(), x[:12], "type 0")
-    with pytest.raises(ValueError, match="no class 'type 9'"):
-        deciding_pairs(make_panel(), x, "type 9")
-    assert len(deciding_pairs(make_panel(), x, "type 0", n_pairs=3)) == 3
-
-
-def test_a_subset_of_two_classes_explains_the_score_of_each():
-    model = make_model(n_classes=3, n_genes=10, n_weights=7)
-    small = model.subset(["type 0", "type 2"])
-    x = make_samples(0, 1, 10)[0]
-    table = small.explain(x)
-    assert not table.duplicated(["class", "gene"]).any()
-    sums = table.groupby("class")["contribution"].sum()
-    assert sums.tolist() == pytest.approx(small.bind().scores(x[None])[0])
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])

@@ -1,4 +1,4 @@
-"""Missing genes take their votes away; the panel that the data serve best is used."""
+"""Missing genes take their votes away, and what that costs is said."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from model_cases import (
 )
 
 from optirank import Model
-from optirank.model import Card, MissingGenesError
+from optirank.model import MissingGenesError
 from optirank.model.predictor import References, SizedPanel
 from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
@@ -82,7 +82,6 @@ def test_the_paper_s_classifiers_keep_their_rule(model, data):
 def test_nothing_is_said_where_nothing_is_missing(model):
     predictor = model.bind(gene_names(model.n_features))
     assert predictor.notes() == []
-    assert predictor.size == model.n_genes
 
 
 def test_missing_genes_are_named_and_counted_and_two_are_enough():
@@ -93,7 +92,7 @@ def test_missing_genes_are_named_and_counted_and_two_are_enough():
     with pytest.raises(MissingGenesError, match="one of the model's 10 genes is"):
         model.bind(gene_names(10)[:1])
     with pytest.raises(MissingGenesError, match="none of the model's 10 genes are"):
-        model.bind(["OTHER"], drop_classes=True)
+        model.bind(["OTHER"])
 
 
 def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
@@ -142,44 +141,21 @@ def test_expected_accuracy_falls_with_the_logarithm_of_the_genes_to_guessing():
     assert two.panel.expected_accuracy(1.0) == 0.5
 
 
-def test_the_panel_of_the_path_that_the_data_serve_best_is_used():
-    model = make_panel(n_genes=30, sizes=(3, 6, 10))
-    table = ((0.0, 0.95), (0.5, 0.7), (0.7, 0.5))
-    model = with_missing(model, {10: table, 6: ((0.0, 0.9), (0.5, 0.6), (0.7, 0.4))})
-    model = replace(model, card=Card(standard_error=0.02))
-    small = model.panels[6].genes.tolist()
-    predictor = model.bind(small)
-    assert predictor.size == 6
-    assert predictor.match.present.all()
-    assert "the panel of 6 genes on the model's path is used" in predictor.notes()[0]
-    assert "lack 4 of the 10 genes" in predictor.notes()[0]
-    X = make_samples(0, 5, 6)
-    np.testing.assert_allclose(
-        predictor.scores(X), model.smaller(6).bind(small).scores(X)
-    )
-    nearly_all = model.genes.tolist()[:9]
-    assert model.bind(nearly_all).size == 10  # .90 against .95 - .05 / 5
+def test_the_model_s_own_panel_is_used_whatever_is_missing():
+    table = ((0.0, 0.95), (0.5, 0.5), (0.7, 0.34))
+    model = with_missing(make_panel(), {10: table, 6: ((0.0, 0.9), (0.5, 0.9))})
+    predictor = model.bind(model.panels[6].genes)
+    assert predictor.match.genes == tuple(model.genes)
+    assert predictor.panel is model.panel
 
 
-def test_a_class_without_a_vote_is_refused_or_left_out():
+def test_a_class_without_a_vote_is_refused():
     model = make_panel(n_classes=4, n_genes=10, sizes=(10,))
     coef = np.ones((4, 10))
     coef[1, 1:] = 0.0
     model = with_weights(model, coef * np.arange(1, 11))
-    names = gene_names(10)[1:]
-    with pytest.raises(
-        MissingGenesError, match=r"type 1.*drop_classes=True"
-    ) as refused:
-        model.bind(names)
-    assert refused.value.droppable
-    assert refused.value.lacking == ["type 1"]
-    predictor = model.bind(names, drop_classes=True)
-    assert predictor.model.classes.tolist() == ["type 0", "type 2", "type 3"]
-    assert predictor.left_out == ("type 1",)
-    assert "1 classes are LEFT OUT" in predictor.notes()[0]
-    X = make_samples(0, 30, 9)
-    rest = model.subset(["type 0", "type 2", "type 3"]).bind(names)
-    np.testing.assert_array_equal(predictor.scores(X), rest.scores(X))
+    with pytest.raises(MissingGenesError, match="for 1 class is present: type 1"):
+        model.bind(gene_names(10)[1:])
 
 
 def two_class_model() -> Model:

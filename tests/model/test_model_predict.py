@@ -9,7 +9,6 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,11 +148,6 @@ def test_an_array_without_names_must_have_the_columns_of_the_training():
     model = make_panel()
     with pytest.raises(ValueError, match=r"5 columns without names.*had 30.*genes="):
         model.predict(np.zeros((2, 5)))
-    X = make_samples(0, 4, 30)
-    narrow = model.narrow()
-    np.testing.assert_array_equal(
-        narrow.decision_function(X[:, model.panel.columns]), model.decision_function(X)
-    )
 
 
 def test_an_anndata_is_refused_with_the_function_to_use():
@@ -196,7 +190,6 @@ def test_only_the_panel_is_looked_at_and_its_values_must_have_ranks(make, compil
 def test_no_samples_give_no_predictions():
     for X in (np.zeros((0, 30)), sparse.csr_array((0, 30))):
         assert make_panel().predict_proba(X).shape == (0, 3)
-        assert len(make_panel().label(X)) == 0
 
 
 def test_a_few_samples_never_load_numba_and_importing_loads_nothing_heavy(tmp_path):
@@ -217,20 +210,6 @@ def test_a_few_samples_never_load_numba_and_importing_loads_nothing_heavy(tmp_pa
         check=True,
     )
     assert done.stdout.split() == ["[]", "[]"]
-
-
-def test_the_table_has_label_confidence_and_a_probability_per_class():
-    X = as_frame(make_panel(), make_samples(0, 4, 30)).set_axis(list("abcd"))
-    table = make_panel().label(X)
-    assert table.columns.tolist() == [
-        "label",
-        "confidence",
-        "probability_type 0",
-        "probability_type 1",
-        "probability_type 2",
-    ]
-    assert table.index.tolist() == list("abcd")
-    assert isinstance(make_panel().label(X.to_numpy()).index, pd.RangeIndex)
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_cases import assert_refused, gene_names, make_panel, pack, unpack
+from model_cases import assert_refused, make_panel, pack, unpack
 
 from optirank import Model, load, save
 from optirank.model.confidence import fit_error_control, raise_threshold
@@ -183,8 +183,8 @@ def test_falling_back_shows_an_error_that_leaves_alone_cannot():
     right = way.right(BLOOD, truth)
     with pytest.raises(ValueError, match="cannot show it"):
         fit_error_control(way.confidence[:, -1], right[:, -1]).at(0.05)
-    control = fit_error_control(way.confidence, right).at(0.05)
-    assert set(names(way.label(control.threshold)[0])) == {"T"}
+    threshold, _ = fit_error_control(way.confidence, right).at(0.05)
+    assert set(names(way.label(threshold)[0])) == {"T"}
 
 
 # Trees from columns and tables
@@ -325,7 +325,7 @@ def test_a_model_without_a_tree_writes_the_same_file_as_before(tmp_path):
     [
         ({"a": "b", "b": "a"}, "cycle"),
         ({"a": "", "b": ""}, "not the classes"),
-        ("B", "type str"),
+        ("B", "no attribute 'items'"),
     ],
 )
 def test_a_file_with_a_bad_tree_is_refused(tmp_path, parents, match):
@@ -336,39 +336,16 @@ def test_a_file_with_a_bad_tree_is_refused(tmp_path, parents, match):
     assert_refused(pack(path, document, arrays), match)
 
 
-def test_a_subset_keeps_its_part_of_the_tree_and_of_the_terms():
-    part = model_with_tree().subset(["CD4 T", "CD8 T", "B"])
-    assert part.labels == ("lymphoid", "T", "CD4 T", "CD8 T", "B")
-    assert part.terms.ids == {"T": "CL:0000084"}
-
-
 def test_a_smaller_model_keeps_the_tree():
     model = model_with_tree()
     assert model.smaller(3).tree == model.tree
-    assert model.narrow().tree == model.tree
-
-
-def test_a_model_with_a_tree_gives_the_deepest_label_that_is_sure():
-    model = model_with_tree()
-    X = pd.DataFrame(
-        np.random.default_rng(0).normal(size=(80, 30)), columns=gene_names(30)
-    )
-    table = model.label(X)
-    p = model.predict_proba(X)
-    way = BLOOD.descend(p, model.classes)
-    label, confidence = way.label()
-    assert table["label"].fillna("").tolist() == names(label)
-    assert table["leaf"].tolist() == names(way.leaf)
-    np.testing.assert_array_equal(table["confidence"], confidence)
-    assert "probability_CD4 T" in table
 
 
 def test_the_control_of_a_tree_judges_coarse_and_fine_labels():
     p = random_probabilities(3, 150)
     truth = np.array(CLASSES)[p.argmax(axis=1)]
-    control = fit_tree_control(BLOOD, p, CLASSES, truth, 0.1)
+    control = fit_tree_control(BLOOD, p, CLASSES, truth)
     way = BLOOD.descend(p, CLASSES)
     right = way.right(BLOOD, np.array([BLOOD.place[name] for name in truth]))
-    expected = fit_error_control(way.confidence, right, truth, 0.1)
+    expected = fit_error_control(way.confidence, right, truth)
     np.testing.assert_array_equal(control.bounds, expected.bounds)
-    assert control.target_error == 0.1

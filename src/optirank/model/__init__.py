@@ -3,22 +3,17 @@
 >>> import optirank
 >>> model = optirank.load("pancreas-human")
 >>> model.predict(query)  # a data frame, samples x genes  # doctest: +SKIP
->>> model.label(query)  # labels, confidences, probabilities  # doctest: +SKIP
+>>> model.predict_proba(query)  # calibrated  # doctest: +SKIP
 """
 
-from optirank.model.archive import ModelFileError
 from optirank.model.card import Card
 from optirank.model.confidence import (
     Calibration,
     ErrorControl,
-    Threshold,
     fit_calibration,
     fit_error_control,
 )
-from optirank.model.explanation import (
-    deciding_pairs,
-)
-from optirank.model.file import load, save
+from optirank.model.file import ModelFileError, load, save
 from optirank.model.likeness import Likeness, fit_likeness
 from optirank.model.model import Model
 from optirank.model.predictor import MissingGenesError, Predictor
@@ -34,9 +29,7 @@ __all__ = [
     "ModelFileError",
     "Predictor",
     "Terms",
-    "Threshold",
     "Tree",
-    "deciding_pairs",
     "fit_calibration",
     "fit_error_control",
     "fit_likeness",

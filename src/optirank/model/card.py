@@ -1,16 +1,13 @@
 """The card of a model: what it is for, what it was trained on, and how good it is.
 
-Every field is of a plain type, so that a model file can hold it (see `codec`).
+Every field is a plain value or a dictionary of such, which `optirank.model.file` writes
+by name.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-
-from optirank.model.likeness import ValueShares
-
-_FOUND = 0.25  # of unknown samples: to withhold fewer is of little use
-_KEPT = 0.9  # of known samples: to lose more costs more than it gains
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -67,21 +64,17 @@ class Card:
     method : "panel", "optirank", or the class of the estimator.
     source, label, batch : the data, the column of the labels, and that of the sources.
     terms : terms of use of the training data.
+    sources : of each input file its SHA-256, or its size and date.
+    labels_sha256 : SHA-256 of the labels that the training used.
     n_samples, class_counts, n_genes_of_file, n_folds : of the training.
-    values : the scale of the training data's values.
-    balanced_accuracy, standard_error, interval : of held-out samples.
+    values : the scale of the training data's values, see
+        `optirank.model.likeness.ValueCounter`; empty where it is not known.
+    balanced_accuracy, standard_error, interval : of held-out samples; None where
+        there were none.
     held_out : each class among the held-out samples.
-    held_out_probabilities : of a model of two classes, by true class: the rising
-        probabilities of the second class, for operating points.
     curve : held-out accuracy by size of the panel.
     judged : other sources that judged the model.
     baselines : balanced accuracies of simple rivals on the same sets, by their names.
-    unknown_types : what happens to samples of other classes.
-    unknown_counts : of samples of other classes those that a rate of 0.01
-        withholds (right), and of known ones those that it withholds (false); None where
-        nobody looked.
-    checksum : of the training data, names and values.
-    fingerprints : of some training samples, by which they are recognised in a query.
     command, versions, notes : how the model was made.
     """
 
@@ -94,64 +87,35 @@ class Card:
     label: str = ""
     batch: str = ""
     terms: str = ""
+    sources: dict[str, str] = field(default_factory=dict)
+    labels_sha256: str = ""
     n_samples: int = 0
     class_counts: dict[str, int] = field(default_factory=dict)
     n_genes_of_file: int = 0
     n_folds: int = 0
-    values: ValueShares = field(default_factory=ValueShares)
+    values: dict[str, Any] = field(default_factory=dict)
     balanced_accuracy: float | None = None
     standard_error: float | None = None
     interval: tuple[float, ...] = ()
     held_out: dict[str, ClassCounts] = field(default_factory=dict)
-    held_out_probabilities: dict[str, tuple[float, ...]] = field(default_factory=dict)
     curve: tuple[CurvePoint, ...] = ()
     judged: tuple[JudgedSet, ...] = ()
     baselines: dict[str, float] = field(default_factory=dict)
-    unknown_types: str = ""
-    unknown_counts: ClassCounts | None = None
-    checksum: str = ""
-    fingerprints: tuple[str, ...] = ()
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    @property
-    def unknown_rate_works(self) -> bool:
-        """Whether another set has shown that unknown samples are withheld, and few
-        known ones.
-        """
-        counts = self.unknown_counts
-        if counts is None:
-            return False
-        return counts.sensitivity >= _FOUND and counts.specificity >= _KEPT
-
     def of_size(self, n_genes: int) -> Card:
-        """The card of a smaller panel: its own accuracy, nothing of its classes."""
+        """The card of a smaller panel: its own accuracy, and nothing of its classes."""
         curve = tuple(point for point in self.curve if point.n_genes <= n_genes)
         own = next((point for point in curve if point.n_genes == n_genes), None)
         return replace(
-            self.without_figures(),
+            self,
             curve=curve,
             balanced_accuracy=own and own.balanced_accuracy,
             standard_error=own and own.standard_error,
-        )
-
-    def of_classes(self, classes: list[str]) -> Card:
-        """The card of a model of some of the classes, which was never judged."""
-        counts = {name: n for name, n in self.class_counts.items() if name in classes}
-        return replace(self.without_figures(), class_counts=counts, curve=())
-
-    def without_figures(self) -> Card:
-        """The same without what held-out samples and other sets said."""
-        return replace(
-            self,
-            balanced_accuracy=None,
-            standard_error=None,
             interval=(),
             held_out={},
-            held_out_probabilities={},
             judged=(),
             baselines={},
-            unknown_types="",
-            unknown_counts=None,
         )

@@ -159,32 +159,6 @@ class _BalancedLogLoss:
 
 
 @dataclass(frozen=True)
-class Threshold:
-    """The confidence below which labels are withheld, and what held-out samples say."""
-
-    threshold: float
-    target_error: float
-    error: float  # among held-out samples that keep their label, classes equal
-    kept: float  # share of the held-out samples that keep their (finest) label
-    n_samples: int
-    by_level: bool = False  # whether labels are given from coarse to fine
-
-    @property
-    def reason(self) -> str:
-        """Why the threshold is what it is, in one sentence."""
-        kept, these = "their label", "these labels"
-        if self.by_level:
-            kept, these = "their finest label", "all labels given, coarse and fine,"
-        return (
-            f"at a confidence of at least {self.threshold:.3f}, {self.kept:.1%} of the "
-            f"{self.n_samples} held-out samples keep {kept}, and {self.error:.1%} "
-            f"of {these} are wrong, classes counted equally (asked for: at most "
-            f"{self.target_error:.3g}, with {CERTAINTY:.0%} confidence, on samples "
-            "like these)"
-        )
-
-
-@dataclass(frozen=True)
 class ErrorControl:
     """Errors of held-out samples above each of some thresholds, the highest first.
 
@@ -196,7 +170,6 @@ class ErrorControl:
     least : the upper bound if none of these labels were wrong.
     kept : share of the held-out samples above each threshold.
     n_samples : held-out samples.
-    target_error : the error that prediction uses unless another is asked for.
     """
 
     thresholds: NDArray[np.float64]
@@ -205,7 +178,6 @@ class ErrorControl:
     least: NDArray[np.float64]
     kept: NDArray[np.float64]
     n_samples: int
-    target_error: float | None = None
 
     def __post_init__(self) -> None:
         shares = (self.thresholds, self.errors, self.bounds, self.least, self.kept)
@@ -216,11 +188,10 @@ class ErrorControl:
             raise ValueError("the error control has no falling thresholds")
         if not all(((share >= 0) & (share <= 1)).all() for share in shares):
             raise ValueError("the error control has shares outside of 0 to 1")
-        if self.target_error is not None:
-            check_target_error(self.target_error)
 
-    def at(self, target_error: float, *, by_level: bool = False) -> Threshold:
-        """The threshold for a target error; ``by_level`` of labels of a tree.
+    def at(self, target_error: float, *, by_level: bool = False) -> tuple[float, str]:
+        """The confidence below which labels are withheld for a target error, and why,
+        in one sentence; ``by_level`` of labels of a tree.
 
         A ValueError where the held-out samples cannot show such an error.
         """
@@ -234,14 +205,17 @@ class ErrorControl:
                 f"counted equally; of all, {self.errors[-1]:.1%} are wrong. Allow a "
                 "larger error, or train on more samples"
             )
-        everything = self.kept[step] == 1.0
-        return Threshold(
-            threshold=0.0 if everything else float(self.thresholds[step]),
-            target_error=float(target_error),
-            error=float(self.errors[step]),
-            kept=float(self.kept[step]),
-            n_samples=self.n_samples,
-            by_level=by_level,
+        kept = float(self.kept[step])
+        threshold = 0.0 if kept == 1.0 else float(self.thresholds[step])
+        what, these = "their label", "these labels"
+        if by_level:
+            what, these = "their finest label", "all labels given, coarse and fine,"
+        return threshold, (
+            f"at a confidence of at least {threshold:.3f}, {kept:.1%} of the "
+            f"{self.n_samples} held-out samples keep {what}, and "
+            f"{self.errors[step]:.1%} of {these} are wrong, classes counted equally "
+            f"(asked for: at most {target_error:.3g}, with {CERTAINTY:.0%} "
+            "confidence, on samples like these)"
         )
 
     def _last_step_that_passes(self, target_error: float) -> int | None:
@@ -263,7 +237,6 @@ def fit_error_control(
     confidence: ArrayLike,
     correct: ArrayLike,
     truth: ArrayLike | None = None,
-    target_error: float | None = None,
 ) -> ErrorControl:
     """How often labels of held-out samples are wrong above each confidence.
 
@@ -274,8 +247,6 @@ def fit_error_control(
         given. ``kept`` then is the share of the samples that keep the finest.
     correct : whether that label is right.
     truth : the true class of each, so that classes count equally; None: samples count.
-    target_error : the share of wrong labels to allow among those given, such as 0.05;
-        stored for prediction.
     """
     confidence = np.asarray(confidence, dtype=float)
     correct = np.asarray(correct, dtype=bool)
@@ -302,7 +273,6 @@ def fit_error_control(
         least=_upper_bounds(np.zeros(len(last)), n_equal[last]),
         kept=steps.n_finest()[last] / len(confidence),
         n_samples=len(confidence),
-        target_error=target_error,
     )
 
 

@@ -106,10 +106,9 @@ def explain(
     speak for the second class and negative ones for the first.
 
     The contribution of a gene is ``weight * rank``: the sum of its votes against all
-    other genes of the panel (:func:`optirank.model.deciding_pairs` lists these). A
-    missing gene has none. For the paper's classifiers, ranks are those relative to the
-    reference set minus their mean in training, and a line ``(intercept)`` has the score
-    of a sample of mean ranks.
+    other genes of the panel. A missing gene has none. For the paper's classifiers,
+    ranks are those relative to the reference set minus their mean in training, and a
+    line ``(intercept)`` has the score of a sample of mean ranks.
     """
     import pandas as pd
 
@@ -153,58 +152,6 @@ def explain(
         ]
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
-
-
-def deciding_pairs(
-    model: Model,
-    sample: Any,
-    label: Any,
-    genes: Iterable[str] | None = None,
-    n_pairs: int = 10,
-) -> pd.DataFrame:
-    """The pairs of genes whose votes decided most for or against a class.
-
-    The score of class c is the sum over pairs of genes (j, l) of
-    ``(w_cj - w_cl) sign(x_j - x_l) / 2k``, each pair counted once.
-
-    Returns
-    -------
-    A table with the columns ``higher`` and ``lower`` (the gene with the larger and the
-    smaller value), their values, ``vote`` and ``speaks_for``, the largest votes first.
-    Pairs of equal values have no vote.
-    """
-    import pandas as pd
-
-    if not model.votes:
-        raise TypeError("only the genes of a panel model vote in pairs")
-    predictor, values = _bound_sample(model, sample, genes)
-    classes = [str(name) for name in predictor.model.classes]
-    if str(label) not in classes:
-        raise ValueError(
-            f"the model has no class {label!r}: its classes are {', '.join(classes)}"
-        )
-    coef = predictor.panel.coef[:, predictor.match.present]
-    if len(coef) == 1:  # the first of two classes has the weights of the second, turned
-        coef = np.vstack([-coef, coef])
-    weights = coef[classes.index(str(label))]
-    names = predictor.panel.genes[predictor.match.present]
-    first, second = np.triu_indices(len(names), 1)
-    sign = np.sign(values[first] - values[second])
-    votes = (weights[first] - weights[second]) * sign / (2 * len(names))
-    order = np.argsort(-np.abs(votes), kind="stable")[:n_pairs]
-    order = order[votes[order] != 0]
-    higher = np.where(sign > 0, first, second)[order]
-    lower = np.where(sign > 0, second, first)[order]
-    return pd.DataFrame(
-        {
-            "higher": names[higher],
-            "lower": names[lower],
-            "value_higher": values[higher],
-            "value_lower": values[lower],
-            "vote": votes[order],
-            "speaks_for": [speaks_for(vote, label, None) for vote in votes[order]],
-        }
-    )
 
 
 def _bound_sample(

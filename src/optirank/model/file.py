@@ -1,7 +1,10 @@
 """The model file: a zip of ``model.json`` and arrays, from which nothing can run.
 
-The file holds the fields of `Model`, without its digest, and those of the dataclasses
-in it; they check themselves that they fit each other.
+``model.json`` has names, numbers and lists of them. A table of numbers is an array of
+its own, whose name says where it belongs, such as ``panels/100/coef``. Each part of a
+model has a function that writes it and one that reads it, key by key, and checks itself
+that it makes sense. A file is a model if writing what was read gives the same document:
+so an entry more, or of another type, is refused.
 
 The name of a model is that of a file ``NAME.optirank`` without its ending, shipped with
 optirank or in the folder ``OPTIRANK_MODELS``. Nothing is downloaded.
@@ -12,9 +15,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import io
+import json
 import logging
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,24 +29,28 @@ from numpy.typing import NDArray
 import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable, some
-from optirank.model.archive import (
-    Archive,
-    ModelFileError,
-    from_plain,
-    refuse_if,
-    write_archive,
-)
-from optirank.model.likeness import N_LEVELS
+from optirank.model.archive import Archive, refuse_if, write_archive
+from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
+from optirank.model.confidence import Calibration, ErrorControl
+from optirank.model.likeness import FurtherGenes, Likeness
 from optirank.model.model import Model
+from optirank.model.predictor import References, SizedPanel
+from optirank.model.tree import Terms, Tree
 
 logger = logging.getLogger(__name__)
 VARIABLE = "OPTIRANK_MODELS"
 SUFFIX = ".optirank"
 SHIPPED = Path(str(files("optirank") / "models"))
-_FORMAT = "optirank-model"
 SCHEMA = 1
-_LABELS = tuple[str | bool | int | float, ...]
+_FORMAT = "optirank-model"
 _LABEL_CHARACTERS = 1 << 22  # of all labels, padded to the longest: 16 MiB
+_CURVES = ("thresholds", "errors", "bounds", "least", "kept")  # of the error control
+
+
+class ModelFileError(ValueError):
+    """A model file that cannot be opened; the message names the file and what is
+    wrong.
+    """
 
 
 def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -102,12 +110,12 @@ def load(path: str | os.PathLike[str]) -> Model:
     path = find_model(path)
     with open(path, "rb") as file:
         try:
-            model = _read(Archive(file))
-        except Exception as error:
-            # What is wrong with a file may be anything: 400 characters of it
-            what = printable(str(error) or type(error).__name__, 400)
+            model = _read_model(Archive(file))
+        except Exception as error:  # what is wrong with a file may be anything
+            damaged = f"it is damaged ({error!r})"
+            what = str(error) if type(error) is ValueError else damaged
             raise ModelFileError(
-                f"cannot open the model file {path}: {what}"
+                f"cannot open the model file {path}: {printable(what, 400)}"
             ) from error
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -130,71 +138,232 @@ def model_digest(model: Model) -> str:
 
 def to_bytes(model: Model) -> bytes:
     """The content of a model's file; ValueError for one that could not be opened."""
-    kind = model.classes.dtype
-    header = {
-        "format": _FORMAT,
-        "schema": SCHEMA,
-        "optirank": optirank.__version__,
-        "label_type": "str" if kind.kind == "U" else kind.name,
-    }
-    stored = replace(model, panels=dict(sorted(model.panels.items())))
+    header = {"format": _FORMAT, "schema": SCHEMA, "optirank": optirank.__version__}
     try:
-        content = write_archive(header, stored)
-        _read(Archive(io.BytesIO(content)))
+        document, arrays = _write_model(model)
+        content = write_archive(header | document, arrays)
+        _read_model(Archive(io.BytesIO(content)))
     except Exception as error:  # as for a damaged file
-        raise ValueError(f"this model cannot be saved: {error}") from error
+        raise ValueError(f"this model cannot be saved: {error!r}") from error
     return content
 
 
-def _read(archive: Archive) -> Model:
-    """The model in an archive."""
+def _write_model(model: Model) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """The document and the arrays of a model; what it does not have is left out."""
+    kind = model.classes.dtype
+    document: dict[str, Any] = {
+        "label_type": "str" if kind.kind == "U" else kind.name,
+        "classes": model.classes.tolist(),
+        "n_genes": model.n_genes,
+        "n_features": model.n_features,
+        "card": asdict(model.card),
+        "panels": {},
+    }
+    document["card"]["curve"] = [[*vars(point).values()] for point in model.card.curve]
+    arrays: dict[str, NDArray] = {}
+    for size, panel in sorted(model.panels.items()):
+        document["panels"][size], of_panel = _write_panel(panel)
+        arrays |= {f"panels/{size}/{name}": of_panel[name] for name in of_panel}
+    if model.further is not None:
+        document["further"] = model.further.genes.tolist()
+        arrays["further"] = model.further.means
+    if model.tree is not None:
+        document["tree"] = asdict(model.tree)
+    if model.terms is not None:
+        document["terms"] = asdict(model.terms)
+    # JSON has neither tuples nor NaN
+    return json.loads(json.dumps(document), parse_constant=lambda _: None), arrays
+
+
+def _write_panel(panel: SizedPanel) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """The entries and the arrays of a panel."""
+    document: dict[str, Any] = {
+        "genes": panel.genes.tolist(),
+        "columns": panel.columns.tolist(),
+        "missing": panel.missing,
+    }
+    arrays: dict[str, NDArray] = {"coef": panel.coef}
+    if (references := panel.references) is not None:
+        intercept = references.intercept.tolist()
+        document["references"] = {"ties": references.ties, "intercept": intercept}
+        arrays["reference_weights"] = references.weights
+        if references.mean_ranks is not None:
+            arrays["mean_ranks"] = references.mean_ranks
+    if panel.calibration is not None:
+        document["calibration"] = asdict(panel.calibration)
+    if (control := panel.error_control) is not None:
+        curves = {name: getattr(control, name).tolist() for name in _CURVES}
+        document["error_control"] = curves | {"n_samples": control.n_samples}
+    if (likeness := panel.likeness) is not None:
+        medians = likeness.medians.tolist()
+        document["likeness"] = {"medians": medians, "n_samples": likeness.n_samples}
+        arrays["profiles"] = likeness.profiles
+    return document, arrays
+
+
+def _read_model(archive: Archive) -> Model:
+    """The model in a file; ValueError, or another error, for anything else."""
     document = archive.document()
-    schema = document.pop("schema", None)
-    refuse_if(
-        document.pop("format", None) != _FORMAT or type(schema) is not int,
-        "model.json does not say that it is an optirank model",
+    name, schema, version = (
+        document.pop(key, None) for key in ("format", "schema", "optirank")
     )
-    version = document.pop("optirank", None)
+    refuse_if(name != _FORMAT, "model.json does not say that it is an optirank model")
     refuse_if(
         schema != SCHEMA,
         f"it has schema version {schema}, written by optirank {version!r}; this is "
         f"optirank {optirank.__version__}, which reads version {SCHEMA}: update "
         "optirank, or train the model again",
     )
-    labels = from_plain(_LABELS, document.get("classes"), archive, "classes")
-    document["classes"] = _label_array(labels, document.pop("label_type", None))
-    # An array has a row per class, and the document has the name of each column
-    archive.most_entries = len(labels) * max(N_LEVELS, archive.n_values)
-    model = from_plain(Model, document, archive, "model.json")
-    refuse_if(
-        bool(archive.left),
-        f"it holds {min(archive.left, default='')!r}, which does not belong there",
+    classes = _read_classes(document["classes"], document["label_type"])
+    n_classes = len(classes)
+    further = tree = terms = None
+    if "further" in document:
+        genes = np.array([str(gene) for gene in document["further"]], dtype=object)
+        means = archive.array("further", np.float16, (n_classes, len(genes)))
+        further = FurtherGenes(genes, means)
+    if "tree" in document:
+        part = document["tree"]
+        parents = {label: str(above) for label, above in part["parents"].items()}
+        tree = Tree(parents, tuple(str(level) for level in part["levels"]))
+    if "terms" in document:
+        part = document["terms"]
+        ids = {label: str(term) for label, term in part["ids"].items()}
+        terms = Terms(ids, str(part["version"]))
+    model = Model(
+        classes=classes,
+        n_genes=int(document["n_genes"]),
+        panels={
+            int(size): _read_panel(part, archive, f"panels/{size}", n_classes)
+            for size, part in document["panels"].items()
+        },
+        n_features=int(document["n_features"]),
+        card=_read_card(document["card"]),
+        further=further,
+        tree=tree,
+        terms=terms,
     )
+    refuse_if(bool(archive.left), f"{archive.left[:1]} does not belong there")
+    written, _ = _write_model(model)
+    for name in sorted(document.keys() | written.keys()):
+        texts = {
+            json.dumps(entries.get(name), allow_nan=False, sort_keys=True)
+            for entries in (written, document)
+        }
+        refuse_if(len(texts) > 1, f"{name!r} is not as optirank writes it")
     return model
 
 
-def _label_array(labels: tuple, type_name: Any) -> NDArray:
-    """Labels as an array of the type that a file names."""
+def _read_classes(labels: list[Any], type_name: str) -> NDArray:
+    """The labels, as an array of the type that the file names."""
     dtype = np.dtype(type_name)
     refuse_if(
         dtype.kind not in "UObiuf" or dtype.name != type_name,
         f"the classes are of unknown type {type_name!r}",
     )
-    longest = max((len(label) for label in labels if isinstance(label, str)), default=0)
+    texts = [str(label) for label in labels]
+    longest = max(map(len, texts), default=0)
     refuse_if(
         longest * len(labels) > _LABEL_CHARACTERS,
         f"{len(labels)} labels of up to {longest} characters: together at most "
         f"{_LABEL_CHARACTERS} are allowed",
     )
-    try:
-        classes = np.array(labels, dtype=dtype)
-    except (ValueError, OverflowError):
-        classes = np.array([], dtype=dtype)
-    refuse_if(
-        classes.tolist() != list(labels),
-        f"the classes are not all of type {dtype.name!r}",
+    return np.array(texts if dtype.kind in "UO" else labels, dtype)
+
+
+def _read_panel(
+    part: dict[str, Any], archive: Archive, place: str, n_classes: int
+) -> SizedPanel:
+    """A panel, with what it has beyond its weights."""
+    genes = np.array([str(gene) for gene in part["genes"]], dtype=object)
+    shape = (1 if n_classes == 2 else n_classes, len(genes))
+    references = calibration = error_control = likeness = mean_ranks = None
+    if "references" in part:
+        if f"{place}/mean_ranks.npy" in archive.left:
+            mean_ranks = archive.array(f"{place}/mean_ranks", np.float64, shape)
+        references = References(
+            archive.array(f"{place}/reference_weights", np.float64, shape),
+            np.array(part["references"]["intercept"], np.float64),
+            str(part["references"]["ties"]),
+            mean_ranks,
+        )
+    if "calibration" in part:
+        slope, offset, n_samples = (
+            part["calibration"][name] for name in ("slope", "offset", "n_samples")
+        )
+        calibration = Calibration(float(slope), float(offset), int(n_samples))
+    if "error_control" in part:
+        curves = (np.array(part["error_control"][name], float) for name in _CURVES)
+        error_control = ErrorControl(*curves, int(part["error_control"]["n_samples"]))
+    if "likeness" in part:
+        likeness = Likeness(
+            archive.array(f"{place}/profiles", np.float32, (n_classes, len(genes))),
+            np.array(part["likeness"]["medians"], np.float32),
+            int(part["likeness"]["n_samples"]),
+        )
+    return SizedPanel(
+        genes,
+        np.array(part["columns"], np.intp),
+        archive.array(f"{place}/coef", np.float64, shape),
+        references,
+        calibration,
+        error_control,
+        likeness,
+        tuple((float(share), _number(accuracy)) for share, accuracy in part["missing"]),
     )
-    return classes
+
+
+def _number(value: Any) -> float:
+    """A number that may be NaN, which JSON lacks."""
+    return float("nan") if value is None else float(value)
+
+
+def _read_card(part: dict[str, Any]) -> Card:
+    """The card of a model."""
+    texts = ("name", "description", "tissue", "species", "method", "source", "label",
+             "batch", "terms", "labels_sha256", "command")  # fmt: skip
+    counts = ("n_samples", "n_genes_of_file", "n_folds")
+    figures = ("balanced_accuracy", "standard_error")
+    values = part["values"] and {
+        "scale": str(part["values"]["scale"]),
+        "zeros": float(part["values"]["zeros"]),
+        "negative": float(part["values"]["negative"]),
+    }
+    return Card(
+        **{name: str(part[name]) for name in texts},
+        **{name: int(part[name]) for name in counts},
+        **{name: float(part[name]) for name in figures if part[name] is not None},
+        sources={name: str(digest) for name, digest in part["sources"].items()},
+        class_counts={name: int(n) for name, n in part["class_counts"].items()},
+        values=values,
+        interval=tuple(float(end) for end in part["interval"]),
+        held_out=_read_counts(part["held_out"]),
+        curve=tuple(
+            CurvePoint(int(size), _number(accuracy), _number(error))
+            for size, accuracy, error in part["curve"]
+        ),
+        judged=tuple(
+            JudgedSet(
+                str(judged["name"]),
+                _read_counts(judged["classes"]),
+                str(judged["platform"]),
+                bool(judged["left_out"]),
+                str(judged["terms"]),
+            )
+            for judged in part["judged"]
+        ),
+        baselines={name: float(share) for name, share in part["baselines"].items()},
+        versions={name: str(version) for name, version in part["versions"].items()},
+        notes=tuple(str(note) for note in part["notes"]),
+    )
+
+
+def _read_counts(part: dict[str, Any]) -> dict[str, ClassCounts]:
+    """How samples were labelled, by class."""
+    names = ("right", "n", "false", "n_others")
+    return {
+        label: ClassCounts(*(int(counts[name]) for name in names))
+        for label, counts in part.items()
+    }
 
 
 def known_models() -> dict[str, Path]:

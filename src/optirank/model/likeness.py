@@ -1,17 +1,12 @@
 """What a model stores of its training data to compare a query with.
 
-`Likeness` is the out-of-distribution score, `FurtherGenes` are mean ranks of genes that
-have no part in the labels, and `ValueShares` the scale of values and their zeros.
+`Likeness` says how much samples look like their label, `FurtherGenes` are mean ranks of
+genes that have no part in the labels, and `ValueCounter` finds the scale of values and
+their zeros.
 
 The likeness of a sample is the correlation of its panel ranks with the mean panel ranks
-of its label in training. The threshold is a quantile of the same score over held-out
-samples of that label, so ``rate`` is the share of known samples that lose their label.
-
-On another platform all correlations are lower: by .06 to .15 in the median over real
-pairs, and nine tenths by less than .33. So the median shortfall of a query, its
-*shift*, is forgiven, but only up to a cap: samples of another tissue, or with shuffled
-genes, fall short by more, and must not raise each other. Few samples say little about
-the shift of their platform: their median counts beside a typical shift.
+of its label in training, divided by the median of the same over held-out samples that
+got this label: 1 is typical. On another platform it is lower for all samples alike.
 
 Ranks within a sample do not change under any rising function of its values, so counts,
 CPM and log(CPM + 1) are all the same to a model on ranks. They do change when each gene
@@ -20,7 +15,7 @@ is scaled or centred, smoothed or imputed, and zeros are ties.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,21 +26,7 @@ from optirank._util.metrics import row_correlations
 from optirank.io.genes import match_genes
 from optirank.model.confidence import class_codes
 
-N_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
-# Forgiven: .3 finds a tenth fewer shuffled cells, .1 loses twice as many
-_MAX_SHIFT = 0.2
-_TYPICAL_SHIFT = 0.1  # of real pairs of platforms, where a query has few samples
-_PRIOR_SAMPLES = 20  # samples that the typical shift counts for
-
-INVERTED_BELOW = (
-    0.15  # no query of a right pair correlates as negatively with all classes
-)
-INVERTED = (
-    "the genes of these samples are in the opposite order of those of every class of "
-    "the training data: if less is more, as in Ct values of qPCR, give invert=True, "
-    "or the negative values"
-)
-CHANCE = 1.5  # standard deviations of a correlation by chance, where genes are few
+_ENOUGH = 101  # held-out samples of a label from which it has a median of its own
 MANY_ZEROS = 0.1  # share of zeros from which data are those of single cells
 MORE_ZEROS = 0.35  # a third of the panel more is tied: a guess, not measured
 SCALED = (
@@ -56,18 +37,16 @@ SCALED = (
 
 @dataclass(frozen=True)
 class Likeness:
-    """Mean ranks of each class, and percentiles of the score over held-out samples."""
+    """Mean ranks of each class, and the typical score of held-out samples."""
 
     profiles: NDArray[np.float32]  # (classes, genes): mean scaled rank among the panel
-    levels: NDArray[np.float32]  # (classes, 101): of held-out samples given that label
+    medians: NDArray[np.float32]  # (classes,): of held-out samples given that label
     n_samples: int  # held-out samples
 
     def __post_init__(self) -> None:
-        n_levels = (len(self.profiles), N_LEVELS)
-        if self.levels.shape != n_levels or (np.diff(self.levels, axis=1) < 0).any():
-            raise ValueError(
-                "the out-of-distribution score has no rising percentiles per class"
-            )
+        n_classes = len(self.profiles)
+        if self.medians.shape != (n_classes,) or not np.isfinite(self.medians).all():
+            raise ValueError(f"the typical scores are not {n_classes} finite numbers")
 
     def score(
         self, ranks: NDArray, labels: NDArray, present: NDArray | slice = slice(None)
@@ -83,71 +62,12 @@ class Likeness:
         """
         return row_correlations(ranks, self.profiles[:, present][labels])
 
-    def shift(self, scores: NDArray, labels: NDArray) -> float:
-        """By how much the scores fall short of those of held-out samples, in
-        the median.
+    def relative(self, scores: NDArray, labels: NDArray) -> NDArray[np.float64]:
+        """Scores as shares of the median of held-out samples of the same label: 1 is
+        typical; NaN where these have none above 0.
         """
-        if not len(scores):
-            return 0.0
-        return float(np.median(self._quantiles(0.5)[labels] - scores))
-
-    def relative(self, scores: NDArray, labels: NDArray) -> float | None:
-        """The median score, as a share of that of held-out samples of the same labels.
-
-        A model of noisy samples has low scores itself, so that a shift says less.
-        """
-        if not len(scores):
-            return None
-        own = float(np.median(self._quantiles(0.5)[labels]))
-        return float(np.median(scores)) / own if own > 0 else None
-
-    def unknown(
-        self, scores: NDArray, labels: NDArray, rate: float
-    ) -> NDArray[np.bool_]:
-        """Which samples of a query look like no class.
-
-        Parameters
-        ----------
-        scores : of all samples of the query (:meth:`score`).
-        labels : the position of the class each is given.
-        rate : the share of held-out samples whose label would be withheld.
-        """
-        if not 0 < rate < 1:
-            raise ValueError(
-                f"unknown rate {rate!r}: use a share between 0 and 1, such as 0.01"
-            )
-        forgiven = forgiven_shift(self.shift(scores, labels), len(scores))
-        return scores + forgiven < self._quantiles(rate)[labels]
-
-    def _quantiles(self, share: float) -> NDArray[np.float64]:
-        """A quantile of the held-out scores of each class."""
-        shares = np.linspace(0.0, 1.0, N_LEVELS)
-        return np.array([np.interp(share, shares, levels) for levels in self.levels])
-
-
-def forgiven_shift(shift: float, n_samples: int) -> float:
-    """How much of a query's shift is put down to its platform."""
-    weighted = n_samples * max(0.0, shift) + _PRIOR_SAMPLES * _TYPICAL_SHIFT
-    return min(_MAX_SHIFT, weighted / (n_samples + _PRIOR_SAMPLES))
-
-
-def looks_inverted(mean_ranks: NDArray, class_means: NDArray) -> bool:
-    """Whether the genes of a query are in the opposite order of those of all classes.
-
-    So are Ct values of qPCR, of which less is more, and every label is then reversed.
-    Two classes whose means are each other's opposite hide it. After negation, 5 of the
-    queries of 17 real pairs are found by their panels of about 100 genes, and 11 of
-    those of 16 by 1000 further genes; of queries of other tissues and of shuffled
-    genes, 1 in 100 is. The limit was chosen on the same pairs.
-
-    Parameters
-    ----------
-    mean_ranks : (genes,), mean ranks of the query's samples among these genes.
-    class_means : (classes, genes), those of each class of the training data.
-    """
-    queries = np.broadcast_to(mean_ranks, class_means.shape)
-    limit = max(INVERTED_BELOW, CHANCE / np.sqrt(class_means.shape[1]))
-    return bool((row_correlations(queries, class_means) < -limit).all())
+        medians = self.medians.astype(np.float64)[labels]
+        return scores / np.where(medians > 0, medians, np.nan)
 
 
 def fit_likeness(
@@ -182,13 +102,12 @@ def fit_likeness(
     # Without the sample itself
     compared[own] = (sums[truth[own]] - ranks[own]) / others
     scores = row_correlations(ranks, compared)
-    shares = np.linspace(0.0, 1.0, N_LEVELS)
-    levels = np.tile(np.quantile(scores, shares), (len(classes), 1))
+    medians = np.full(len(classes), np.median(scores))
     for code in range(len(classes)):
         of_class = scores[given == code]
-        if len(of_class) >= N_LEVELS:
-            levels[code] = np.quantile(of_class, shares)
-    return Likeness(profiles, levels.astype(np.float32), len(ranks))
+        if len(of_class) >= _ENOUGH:
+            medians[code] = np.median(of_class)
+    return Likeness(profiles, medians.astype(np.float32), len(ranks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,19 +122,10 @@ class FurtherGenes:
     means: NDArray[np.float16]  # (classes, genes)
 
     def __post_init__(self) -> None:
-        if self.means.ndim != 2 or self.means.shape[1] != len(self.genes):
-            raise ValueError(
-                f"mean ranks of shape {self.means.shape} do not fit the "
-                f"{len(self.genes)} further genes"
-            )
         if len(set(self.genes.tolist())) < len(self.genes):
             raise ValueError("the further genes have a name more than once")
-        if not self.means.size or not (np.abs(self.means) <= 0.5).all():
+        if not (np.abs(self.means) <= 0.5).all():
             raise ValueError("the mean ranks of further genes are not all within 1/2")
-
-    def of_classes(self, kept: NDArray[np.intp]) -> FurtherGenes:
-        """Those of some of the classes."""
-        return FurtherGenes(self.genes, self.means[kept])
 
     def found_among(
         self, names: Iterable[str], used: Collection[str]
@@ -230,18 +140,6 @@ class FurtherGenes:
         there = columns >= 0
         there &= ~np.isin(self.genes, list(used))
         return columns[there], self.means[:, there].astype(np.float64)
-
-
-@dataclass(frozen=True)
-class ValueShares:
-    """The scale of values, and the shares of them that are zero or negative."""
-
-    scale: str | None = None  # counts, linear or log; None where there were no values
-    zeros: float = 0.0
-    negative: float = 0.0
-
-    def __str__(self) -> str:
-        return f"{self.scale}, {self.zeros:.0%} zeros"
 
 
 class ValueCounter:
@@ -268,32 +166,40 @@ class ValueCounter:
         self._counts = self._counts + other._counts
         self._scale = self._scale or other._scale
 
-    def result(self) -> ValueShares:
-        """The shares of all values that were added."""
-        zeros, negative = (self._counts[1:] / max(1, self._counts[0])).tolist()
-        return ValueShares(self._scale, round(zeros, 6), round(negative, 6))
+    def result(self) -> dict[str, Any]:
+        """``scale`` (counts, linear or log) and the shares of all values that are
+        ``zeros`` and ``negative``; empty where there were no values.
+        """
+        if self._scale is None:
+            return {}
+        n_values, n_zero, n_negative = self._counts.tolist()
+        return {
+            "scale": self._scale,
+            "zeros": round(n_zero / n_values, 6),
+            "negative": round(n_negative / n_values, 6),
+        }
 
 
-def value_notes(query: ValueShares, trained: ValueShares) -> list[str]:
+def value_notes(query: Mapping[str, Any], trained: Mapping[str, Any]) -> list[str]:
     """How the values of a query differ from those of training, in ways that matter."""
-    if query.scale is None or trained.scale is None:
+    if not query or not trained:
         return []
     notes = []
-    if query.negative and not trained.negative:
+    if query["negative"] and not trained["negative"]:
         notes.append(
-            f"{query.negative:.1%} of the values are negative, and none were in the "
+            f"{query['negative']:.1%} of the values are negative, and none were in the "
             f"training data: {SCALED}"
         )
-    if not query.zeros and trained.zeros >= MANY_ZEROS:
+    if not query["zeros"] and trained["zeros"] >= MANY_ZEROS:
         notes.append(
-            f"no value is zero, and {trained.zeros:.0%} were in the training data: "
+            f"no value is zero, and {trained['zeros']:.0%} were in the training data: "
             "that is usual for a microarray; smoothed or imputed values would change "
             "ranks"
         )
-    elif query.zeros - trained.zeros > MORE_ZEROS:
+    elif query["zeros"] - trained["zeros"] > MORE_ZEROS:
         notes.append(
-            f"{query.zeros:.0%} of the values are zero, and {trained.zeros:.0%} were "
-            "in the training data: zeros are ties, so labels are less certain; a "
-            "larger panel may do better"
+            f"{query['zeros']:.0%} of the values are zero, and "
+            f"{trained['zeros']:.0%} were in the training data: zeros are ties, so "
+            "labels are less certain; a larger panel may do better"
         )
     return notes

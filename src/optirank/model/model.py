@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +19,9 @@ from optirank.model.predictor import (
     References,
     SizedPanel,
     bind,
-    check_shape,
 )
 from optirank.model.tree import Terms, Tree
-from optirank.ranks.scoring import best_class, class_positions
-
-if TYPE_CHECKING:
-    import pandas as pd
+from optirank.ranks.scoring import best_class
 
 _LINEAR = (
     "PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression "
@@ -51,7 +45,7 @@ class Model:
         Genes of the panel that the model uses.
     panels : mapping of int to SizedPanel
         The nested panels by size, each with its own weights; the model uses that of
-        ``n_genes``, and prediction another where the data lack too many of its genes.
+        ``n_genes``.
     n_features : int
         Columns of the training data.
     card : Card
@@ -80,7 +74,7 @@ class Model:
     n_features: int
     card: Card = field(default_factory=Card)
     further: FurtherGenes | None = None
-    digest: str = field(default="", metadata={"stored": False})
+    digest: str = ""
     tree: Tree | None = None
     terms: Terms | None = None
 
@@ -107,13 +101,10 @@ class Model:
             n_rows = len(panel.coef)
             if len(panel.genes) != size:
                 raise ValueError(f"a panel of {size} has {len(panel.genes)} genes")
-            if n_rows != n_classes and (n_rows, n_classes) != (1, 2):
+            if n_rows != (1 if n_classes == 2 else n_classes):
                 raise ValueError(
                     f"{n_rows} rows of weights do not fit {n_classes} classes"
                 )
-            if panel.likeness is not None:
-                profiles = panel.likeness.profiles
-                check_shape("mean ranks of classes", profiles, (n_classes, size))
         pairs = {
             pair
             for panel in self.panels.values()
@@ -126,11 +117,6 @@ class Model:
             )
         if min(columns) < 0 or max(columns) >= self.n_features:
             raise ValueError("a gene's column is not one of the training data")
-        if self.further is not None and len(self.further.means) != n_classes:
-            raise ValueError(
-                f"mean ranks of {len(self.further.means)} classes do not fit the "
-                f"model's {n_classes}"
-            )
 
     def __repr__(self) -> str:
         name = f" {self.card.name!r}" if self.card.name else ""
@@ -249,47 +235,6 @@ class Model:
         predictor, scores = self._scored(X, genes)
         return predictor.panel.probabilities(scores)
 
-    def label(self, X: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
-        """One line per sample: label, confidence and ``probability_<class>``.
-
-        With a tree, the label is the deepest that is more probable than all others
-        together, None where there is none; ``leaf`` and ``leaf_confidence`` follow.
-        """
-        import pandas as pd
-
-        predictor, scores = self._scored(X, genes)
-        probabilities = predictor.panel.probabilities(scores)
-        chosen = best_class(scores)
-        columns: dict[str, Any] = {
-            "label": self.classes[chosen],
-            "confidence": probabilities[np.arange(len(chosen)), chosen],
-        }
-        if self.tree is not None:
-            columns = self.tree.descend(probabilities, self.classes).columns(self.tree)
-        for name, column in zip(self.classes, probabilities.T, strict=True):
-            columns[f"probability_{name}"] = column
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        return pd.DataFrame(columns, index=index)
-
-    def to_html(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        h5ad: bool = False,
-        overwrite: bool = False,
-    ) -> Path:
-        """Write a page that labels samples in a browser, one HTML file.
-
-        Parameters
-        ----------
-        path : the file to write, such as ``model.html``.
-        h5ad : whether the page reads .h5ad and 10x .h5 files too, which adds 1.4 MB.
-        overwrite : whether a file that exists may be replaced.
-        """
-        import optirank  # the room of the page is above this one
-
-        return optirank.write_page(self, path, h5ad=h5ad, overwrite=overwrite)
-
     def smaller(self, n_genes: int) -> Model:
         """The model of another panel of the path, without training."""
         if n_genes not in self.panels:
@@ -305,43 +250,6 @@ class Model:
             n_genes=n_genes,
             panels=panels,
             card=self.card.of_size(n_genes),
-            digest="",
-        )
-
-    def subset(self, classes: Iterable) -> Model:
-        """The model of some of the classes, at least two, with the same panels.
-
-        What held-out samples said of the model with all classes goes.
-        """
-        kept = class_positions(classes, self.classes)
-        panels = {
-            size: panel.of_classes(kept, len(self.classes))
-            for size, panel in self.panels.items()
-        }
-        labels = self.classes[kept]
-        card = self.card.of_classes([str(label) for label in labels])
-        tree = None if self.tree is None else self.tree.of_classes(labels)
-        known = [str(label) for label in labels] if tree is None else tree.labels
-        return replace(
-            self,
-            classes=labels,
-            panels=panels,
-            card=card,
-            further=self.further and self.further.of_classes(kept),
-            digest="",
-            tree=tree,
-            terms=self.terms and self.terms.of_labels(known),
-        )
-
-    def narrow(self) -> Model:
-        """The model for data that have the columns of its panel alone, in
-        this order.
-        """
-        panel = replace(self.panel, columns=np.arange(self.n_genes))
-        return replace(
-            self,
-            panels={self.n_genes: panel},
-            n_features=len(self.panel.genes),
             digest="",
         )
 
@@ -362,7 +270,7 @@ class Model:
             raise ValueError(
                 f"X has {X.shape[1]} columns without names, and the training data "
                 f"had {self.n_features}: give a data frame, the names of the columns "
-                "(genes=), or use model.narrow() for the panel's columns alone"
+                "(genes=)"
             )
         predictor = self.bind(genes)
         return predictor, predictor.scores(X)

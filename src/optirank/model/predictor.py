@@ -1,5 +1,5 @@
-"""The panels of a model, and the model made ready for data whose columns are known: it
-scores block after block.
+"""The panels of a model, and the model over the columns of some data, which scores
+block after block.
 
 A panel model has votes: ``z = W c``, where c are the centred ranks of the panel's genes
 among themselves, ``c_j = sum over l of sign(x_j - x_l) / 2k``. A gene that is missing
@@ -41,12 +41,6 @@ _COST = (
 )
 
 
-def check_shape(what: str, array: NDArray, shape: tuple[int, ...]) -> None:
-    """Refuse an array that does not fit others."""
-    if array.shape != shape:
-        raise ValueError(f"{what} of shape {array.shape} do not fit: expected {shape}")
-
-
 @dataclass(frozen=True, eq=False)
 class References:
     """Reference sets of the rows of a linear model, and what goes with them."""
@@ -62,9 +56,9 @@ class References:
             raise ValueError(
                 "reference weights lie outside [0, 1], or are all zero in a row"
             )
-        check_shape("intercepts", self.intercept, weights.shape[:1])
-        if self.mean_ranks is not None:
-            check_shape("mean ranks", self.mean_ranks, weights.shape)
+        n_rows = len(weights)
+        if self.intercept.shape != (n_rows,) or not np.isfinite(self.intercept).all():
+            raise ValueError(f"the intercepts are not {n_rows} finite numbers")
         check_ties(self.ties)
 
     def stand_ins(self, present: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -104,10 +98,6 @@ class SizedPanel:
         n_genes = len(self.genes)
         if not n_genes or len(set(self.genes.tolist())) < n_genes:
             raise ValueError("a panel has no genes, or a gene more than once")
-        check_shape("columns", self.columns, (n_genes,))
-        check_shape("weights", self.coef, (len(self.coef), n_genes))
-        if self.references is not None:
-            check_shape("reference sets", self.references.weights, self.coef.shape)
         shares = [share for share, _ in self.missing]
         if shares != sorted(set(shares)):
             raise ValueError("the accuracies with missing genes are no rising table")
@@ -142,39 +132,19 @@ class SizedPanel:
             np.interp(log_there, [0.0, *logs[::-1]], [guessing, *accuracies[::-1]])
         )
 
-    def of_classes(self, kept: NDArray[np.intp], n_classes: int) -> SizedPanel:
-        """The weights of some of the classes; what was measured on all of them goes."""
-        if n_classes == 2:
-            return SizedPanel(self.genes, self.columns, self.coef, self.references)
-        coef = self.coef[kept]
-        references = self.references
-        if references is not None:
-            means = references.mean_ranks
-            references = replace(
-                references,
-                weights=references.weights[kept],
-                intercept=references.intercept[kept],
-                mean_ranks=None if means is None else means[kept],
-            )
-        elif len(kept) == 2:
-            coef = coef[1:] - coef[:1]
-        return SizedPanel(self.genes, self.columns, coef, references)
-
 
 class MissingGenesError(ValueError):
     """The data have too few of a model's genes.
 
-    ``lacking`` are the classes that cannot be told, ``droppable`` says whether at least
-    two others stay, and ``match`` how each gene was looked for.
+    ``lacking`` are the classes that cannot be told, ``match`` how each gene was looked
+    for.
     """
 
     def __init__(self, model: Model, match: GeneMatch, lacking: list[str]) -> None:
         self.match = match
         self.lacking = lacking
-        n_classes = len(model.classes)
         n_genes = len(match.genes)
         n_present = int(match.present.sum())
-        self.droppable = 2 <= n_classes - len(lacking) < n_classes
         remedies = ["check that the gene names are of the same kind as the model's"]
         if match.other_column:
             column, n_there = match.other_column
@@ -182,8 +152,6 @@ class MissingGenesError(ValueError):
                 f"name the column {column!r}, which has {n_there} of the {n_genes} "
                 "genes (gene_column=)"
             ]
-        if self.droppable:
-            remedies.append("leave these classes out (drop_classes=True)")
         if n_present:
             remedies.append("train again on the genes that are present (query=)")
         classes = counted(len(lacking), "class", "classes")
@@ -208,30 +176,23 @@ class Predictor:
 
     Attributes
     ----------
-    model : the model that predicts, without classes that were left out.
-    size : the size of its panel that is used.
+    model : the model that predicts.
     match : how each gene of the panel was found.
     columns : the columns of the data that are looked at.
     n_columns : the number of columns of the data.
-    left_out : classes that were left out because their genes are missing.
-    choice : why a panel of another size is used than the model's own; "" where it is
-        not.
     compiled : whether to use compiled loops; None where there are samples enough.
     """
 
     model: Model
-    size: int
     match: GeneMatch
     columns: NDArray[np.intp]
     n_columns: int
-    left_out: tuple[str, ...] = ()
-    choice: str = ""
     compiled: bool | None = None
 
     @property
     def panel(self) -> SizedPanel:
-        """The panel that is used."""
-        return self.model.panels[self.size]
+        """The panel of the model."""
+        return self.model.panel
 
     def narrowed(self) -> Predictor:
         """The same for data of which only ``columns`` were read, in that order."""
@@ -263,35 +224,19 @@ class Predictor:
 
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
         """How much samples look like the class they are given (its position)."""
+        likeness = self.panel.likeness
+        if likeness is None:
+            raise ValueError("the model does not store how typical samples are")
         ranks = panel_ranks(self._matrix(X), self.columns, self.compiled)
-        return self.likeness_score.score(ranks, labels, self.match.present)
-
-    @property
-    def likeness_score(self) -> Likeness:
-        """The out-of-distribution score of the panel, or a ValueError."""
-        if self.panel.likeness is None:
-            raise ValueError(
-                "the model has no out-of-distribution score, so unknown samples cannot "
-                "be told: train it with optirank train, or give a threshold instead"
-            )
-        return self.panel.likeness
+        return likeness.score(ranks, labels, self.match.present)
 
     def notes(self) -> list[str]:
-        """Sentences about the genes, and classes that were left out.
+        """Sentences about the genes, and what it costs to lack some.
 
         Held-out accuracy was measured with genes missing at random, and does not tell
         what it costs to lose those of large weight.
         """
-        notes = []
-        if self.left_out:
-            notes.append(
-                f"{len(self.left_out)} classes are LEFT OUT because too many of their "
-                f"genes are missing: {some(self.left_out)}; their samples get the "
-                "label of another class"
-            )
-        notes += self.match.notes()
-        if self.choice:
-            notes.append(self.choice)
+        notes = self.match.notes()
         if self.alarms():
             return notes
         whole, without = self._accuracies()
@@ -328,8 +273,7 @@ class Predictor:
     def _accuracies(self) -> tuple[float, float]:
         """Held-out accuracies with all genes and without the missing; NaN unknown."""
         share = 1.0 - float(self.match.present.mean())
-        own = self.model.panels[self.model.n_genes]
-        return own.expected_accuracy(0.0), self.panel.expected_accuracy(share)
+        return self.panel.expected_accuracy(0.0), self.panel.expected_accuracy(share)
 
     def _matrix(self, X: Any) -> Any:
         """X as an array of numbers or a CSR or CSC matrix, of the columns announced."""
@@ -350,15 +294,9 @@ def bind(
     genes: Iterable[str] | None = None,
     *,
     other_names: Mapping[str, Iterable[str]] | None = None,
-    drop_classes: bool = False,
     compiled: bool | None = None,
 ) -> Predictor:
     """The model made ready for data with these genes: a `Predictor`.
-
-    The model's own panel is used where all its genes are there. Otherwise it is
-    the panel of the path whose held-out accuracy, with as many of its genes
-    missing, is highest; the model's own where that is within a standard error of
-    the best.
 
     Parameters
     ----------
@@ -366,70 +304,24 @@ def bind(
         training data.
     other_names : other names that the data have for their columns, by kind; where
         genes are missing that are found by them, that is said.
-    drop_classes : whether to leave out the classes that cannot be told without the
-        missing genes, instead of refusing. Samples of these classes get the label
-        of another.
     compiled : whether to use compiled loops; None uses them where there are samples
         enough to be worth loading numba. Both give the same up to the last few
         bits.
     """
+    panel = model.panel
     if genes is None:
-        panel = model.panel
         match = GeneMatch(tuple(panel.genes.tolist()), panel.columns)
-        n_columns = model.n_features
-        return Predictor(
-            model, model.n_genes, match, panel.columns, n_columns, compiled=compiled
-        )
+        return Predictor(model, match, panel.columns, model.n_features, compiled)
     names = list(genes)
-    whole = match_genes(model.path_genes, names, other_names)
-    size = _best_size(model, whole)
-    match = whole.of_genes(model.panels[size].genes)
-    choice = ""
-    if size != model.n_genes:
-        n_lost = len(whole.of_genes(model.genes).missing)
-        choice = (
-            f"the panel of {size} genes on the model's path is used, of which "
-            f"{match.present.sum()} are present: the data lack {n_lost} of the "
-            f"{model.n_genes} genes of the model's own panel, and held-out samples "
-            "were labelled better so"
-        )
-    lacking = _lacking(model.panels[size], match.present, model.classes)
-    left_out: tuple[str, ...] = ()
-    if lacking:
-        error = MissingGenesError(model, match, lacking)
-        if not (drop_classes and error.droppable):
-            raise error
-        left_out = tuple(lacking)
-        model = model.subset(
-            [label for label in model.classes if str(label) not in lacking]
-        )
+    match = match_genes(panel.genes.tolist(), names, other_names)
+    if lacking := _lacking(panel, match.present, model.score_classes):
+        raise MissingGenesError(model, match, lacking)
     columns = match.columns[match.present]
-    return Predictor(
-        model, size, match, columns, len(names), left_out, choice, compiled
-    )
-
-
-def _best_size(model: Model, match: GeneMatch) -> int:
-    """The size of the panel that the genes of the data serve best."""
-    own = model.n_genes
-    present = dict(zip(match.genes, match.present.tolist(), strict=True))
-    expected = {}
-    for size, panel in model.panels.items():
-        share = 1.0 - np.mean([present[gene] for gene in panel.genes])
-        if size == own and share == 0:
-            return own
-        accuracy = panel.expected_accuracy(float(share))
-        if np.isfinite(accuracy):
-            expected[size] = accuracy
-    if own not in expected:
-        return own
-    error = model.card.standard_error or 0.0
-    best = max(expected, key=lambda size: (expected[size], -size))
-    return best if expected[best] > expected[own] + error else own
+    return Predictor(model, match, columns, len(names), compiled)
 
 
 def _lacking(
-    panel: SizedPanel, present: NDArray[np.bool_], classes: NDArray
+    panel: SizedPanel, present: NDArray[np.bool_], score_classes: NDArray
 ) -> list[str]:
     """Classes that cannot be told by the genes that are there."""
     weights = np.abs(panel.coef)
@@ -445,5 +337,4 @@ def _lacking(
         share_weights = weights[:, ~present].sum(axis=1) / np.where(total, total, 1.0)
         empty = ~gamma[:, present].any(axis=1)
         without = empty | (np.maximum(share_genes, share_weights) > MAX_MISSING)
-    named = classes[-len(panel.coef) :]
-    return [str(label) for label in named[without]]
+    return [str(label) for label in score_classes[without]]

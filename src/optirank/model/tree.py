@@ -173,16 +173,11 @@ class Tree:
         return np.minimum(whole, 1.0)  # nor any more than certain
 
     def descend(
-        self,
-        probabilities: NDArray[np.float64],
-        classes: Iterable[object],
-        leaves: NDArray[np.intp] | None = None,
+        self, probabilities: NDArray[np.float64], classes: Iterable[object]
     ) -> Descent:
-        """The ways of samples by the probabilities (n, classes) of the leaves; to
-        ``leaves`` (positions among ``labels``), if given.
-        """
+        """The ways of samples by the probabilities (n, classes) of the leaves."""
         whole = self.probabilities(probabilities, classes)
-        leaf = np.full(len(whole), NO_LABEL) if leaves is None else leaves
+        leaf = np.full(len(whole), NO_LABEL)
         for label in ("", *self.labels):
             below = [self.place[name] for name in self.children[label]]
             if below:
@@ -206,14 +201,7 @@ class Terms:
     ids: dict[str, str]
     version: str
 
-    def of_labels(self, labels: Iterable[object]) -> Terms:
-        """The terms of some of the labels."""
-        kept = {str(label) for label in labels}
-        ids = {name: term for name, term in self.ids.items() if name in kept}
-        return Terms(ids, self.version)
 
-
-@dataclass(frozen=True, eq=False)
 class Descent:
     """The ways of samples down a tree, from coarse to fine.
 
@@ -221,15 +209,13 @@ class Descent:
     ----------
     path : (n, depth), positions of labels; a way that ends earlier repeats its leaf.
     confidence : (n, depth), their probabilities, which never rise on the way.
+    leaf : (n,), the leaf at the end of each way.
     """
 
-    path: NDArray[np.intp]
-    confidence: NDArray[np.float64]
-
-    @property
-    def leaf(self) -> NDArray[np.intp]:
-        """The leaf at the end of each way."""
-        return self.path[:, -1]
+    def __init__(self, path: NDArray[np.intp], confidence: NDArray[np.float64]) -> None:
+        self.path = path
+        self.confidence = confidence
+        self.leaf = path[:, -1]
 
     def label(
         self, threshold: float = SURE
@@ -244,19 +230,6 @@ class Descent:
         label = np.take_along_axis(self.path, last, axis=1)[:, 0]
         confidence = np.take_along_axis(self.confidence, last, axis=1)[:, 0]
         return np.where(n_sure > 0, label, NO_LABEL), confidence
-
-    def columns(self, tree: Tree, threshold: float = SURE) -> dict[str, NDArray]:
-        """Columns ``label`` (None where there is none), ``confidence``, ``leaf`` and
-        ``leaf_confidence``.
-        """
-        words = np.array([*tree.labels, None], dtype=object)  # NO_LABEL is the last
-        label, confidence = self.label(threshold)
-        return {
-            "label": words[label],
-            "confidence": confidence,
-            "leaf": words[self.leaf],
-            "leaf_confidence": self.confidence[:, -1],
-        }
 
     def right(self, tree: Tree, truth: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether each label (n, depth) on the way is the truth, or above or below it.
@@ -274,7 +247,6 @@ def fit_tree_control(
     probabilities: NDArray[np.float64],
     classes: Sequence[object],
     truth: ArrayLike,
-    target_error: float | None = None,
 ) -> ErrorControl:
     """Error control of coarse and fine labels together, on held-out samples.
 
@@ -283,7 +255,7 @@ def fit_tree_control(
     names = np.asarray(truth).astype(str)
     way = tree.descend(probabilities, classes)
     right = way.right(tree, tree.positions(names))
-    return fit_error_control(way.confidence, right, names, target_error)
+    return fit_error_control(way.confidence, right, names)
 
 
 def tree_of_columns(columns: pd.DataFrame) -> tuple[Tree, NDArray[np.object_]]:

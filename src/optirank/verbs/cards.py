@@ -36,9 +36,11 @@ def model_card(
     """
     card = model.card
     rivals = [f"{name} {percent(share)}" for name, share in card.baselines.items()]
-    unknown = f"; {card.unknown_types}" if card.unknown_types else ""
     kind = "votes of pairs of genes" if model.votes else card.method or "ranks"
     of_file = f" of {card.n_genes_of_file:,}" if card.n_genes_of_file else ""
+    values = ""
+    if card.values:
+        values = f"{card.values['scale']}, {card.values['zeros']:.0%} zeros"
     calibrated = "" if model.panel.calibration is not None else "not "
     groups: Iterable[tuple[str, tuple[str, ...]]] = ()
     if model.tree is not None:
@@ -54,7 +56,7 @@ def model_card(
         ("held out", _held_out_line(card)),
         (_judges(card), _judged_line(card)),
         ("simple rivals", "; ".join(rivals)),
-        ("unknown types", f"get one of the labels{unknown}"),
+        ("unknown types", "get one of the labels"),
         ("confidence", f"{calibrated}calibrated on held-out samples"),
         ("tree of labels", "; ".join(tree)),
         ("ids", model.terms and f"of {len(model.terms.ids)} labels"),
@@ -64,7 +66,9 @@ def model_card(
         ("terms of use", card.terms),
         ("samples", card.n_samples or ""),
         ("folds", card.n_folds or ""),
-        ("values", str(card.values) if card.values.scale else ""),
+        ("values", values),
+        ("input files", "; ".join(f"{k} {v}" for k, v in card.sources.items())),
+        ("labels", card.labels_sha256),
         ("command", card.command),
         ("versions", ", ".join(f"{k} {v}" for k, v in card.versions.items())),
         *(("note", text) for text in card.notes),

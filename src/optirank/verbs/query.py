@@ -22,7 +22,7 @@ from optirank._util.matrices import GeneMoments, PerSample, as_dense
 from optirank._util.names import counted, some
 from optirank.io.data import block_rows, gene_names
 from optirank.io.passes import run_pass
-from optirank.model.likeness import ValueCounter, ValueShares
+from optirank.model.likeness import ValueCounter
 from optirank.panel.further import (
     FEWEST_GENES,
     FEWEST_SAMPLES,
@@ -109,15 +109,19 @@ class Query:
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
         self.labels_looked_at: NDArray = best_class(self.scores[::few])
-        self.values: ValueShares = found["values"]
+        self.values: dict[str, Any] = found["values"]
         self.standardised: bool = found["moments"]
+        typical = None
+        if known is not None:
+            relative = known.relative(self.likeness, self.labels_looked_at)
+            typical = float(np.median(relative))
         none = np.zeros(n_classes), np.zeros((n_classes, 0))
         counts, of_labels = found.get("ranks", none)
         self.trust = Trust(
             classes=model.classes.tolist(),
             n_samples=n_samples,
             compared=model.further and agreement_of(means, counts, of_labels),
-            likeness=known and known.relative(self.likeness, self.labels_looked_at),
+            likeness=typical,
             missing=1.0 - float(predictor.match.present.mean()),
         )
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]

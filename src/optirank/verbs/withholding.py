@@ -92,14 +92,14 @@ def _threshold(
             f"target error {target:g}: the model stores no errors of held-out samples; "
             "give a threshold instead"
         )
-    by_held_out = control.at(target, by_level=by_level)
-    threshold = raise_threshold(confidence, by_held_out.threshold, target)
-    if threshold <= by_held_out.threshold:
-        return threshold, by_held_out.reason
+    by_held_out, why = control.at(target, by_level=by_level)
+    threshold = raise_threshold(confidence, by_held_out, target)
+    if threshold <= by_held_out:
+        return threshold, why
     return threshold, (
         f"the query's own confidences ask for at least {threshold:.3f}, so that "
         f"{percent(target)} of the labels given are expected to be wrong; by held-out "
-        f"samples it would be {by_held_out.threshold:.3f}"
+        f"samples it would be {by_held_out:.3f}"
     )
 
 

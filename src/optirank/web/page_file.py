@@ -192,7 +192,7 @@ def packed_model(model: Model) -> str:
         "panel": {
             "coef": _bytes(panel.coef, "<f8"),
             "profiles": likeness and _bytes(likeness.profiles, "<f4"),
-            "medians": likeness and likeness.levels[:, 50],
+            "medians": likeness and likeness.medians,
             "calibration": panel.calibration,
             "error_control": panel.error_control,
             "missing": panel.missing,

@@ -1,0 +1,134 @@
+"""How typical samples are of their label, and what is said of a query's values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from model_cases import gene_names, make_panel, make_samples
+from scipy import sparse
+
+from optirank.model import fit_likeness
+from optirank.model.likeness import FurtherGenes, ValueCounter, value_notes
+from optirank.panel.samples import fold_matrix
+from optirank.ranks.scoring import panel_ranks
+
+CLASSES = np.array(["type 0", "type 1", "type 2"])
+
+
+def samples_of(seed: int, n: int, profiles: np.ndarray, noise: float = 0.3):
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % len(profiles)
+    return profiles[codes] + noise * rng.normal(size=(n, profiles.shape[1])), codes
+
+
+@pytest.fixture(scope="module")
+def known():
+    """A panel model that stores how typical samples are, and profiles of four
+    classes, of which it has seen three.
+    """
+    profiles = np.random.default_rng(3).normal(size=(4, 30))
+    model = make_panel(n_classes=3, n_genes=30, sizes=(30,))
+    X, codes = samples_of(0, 600, profiles[:3])
+    y = model.classes[codes]
+    likeness = fit_likeness(panel_ranks(X), y, y, model.classes)
+    panel = replace(model.panel, likeness=likeness)
+    return replace(model, panels={30: panel}), profiles
+
+
+@pytest.mark.parametrize("n_present", [30, 24])
+@pytest.mark.parametrize("to", [np.asarray, sparse.csr_array])
+def test_held_out_samples_are_typical_and_others_are_not(known, n_present, to):
+    model, profiles = known
+    X, codes = samples_of(1, 900, profiles)
+    labels = np.where(codes == 3, 0, codes)
+    predictor = model.bind(gene_names(30)[:n_present])
+    scores = predictor.likeness(to(X[:, :n_present]), labels)
+    relative = model.panel.likeness.relative(scores, labels)
+    assert np.median(relative[codes != 3]) == pytest.approx(1.0, abs=0.05)
+    assert np.quantile(relative[codes == 3], 0.95) < np.quantile(
+        relative[codes != 3], 0.05
+    )
+    shuffled = np.random.default_rng(0).permuted(X[:, :n_present], axis=1)
+    scores = predictor.likeness(to(shuffled), labels)
+    assert np.median(model.panel.likeness.relative(scores, labels)) < 0.5
+
+
+def test_a_label_whose_own_samples_are_unlike_it_tells_nothing(known):
+    likeness = replace(
+        known[0].panel.likeness, medians=np.array([0.5, 0.0, -1.0], np.float32)
+    )
+    relative = likeness.relative(np.full(3, 0.25), np.arange(3))
+    np.testing.assert_array_equal(relative, [0.5, np.nan, np.nan])
+
+
+def test_samples_that_were_not_held_out_count_in_the_profile_of_their_class():
+    ranks = panel_ranks(np.random.default_rng(1).normal(size=(60, 30)))
+    y = np.repeat(CLASSES, 20)
+    predicted = np.array([*y[:40], *[None] * 20], dtype=object)
+    partly = fit_likeness(ranks, y, predicted, CLASSES)
+    assert np.array_equal(partly.profiles, fit_likeness(ranks, y, y, CLASSES).profiles)
+    assert partly.n_samples == 40
+
+
+def test_a_class_of_few_held_out_samples_has_the_median_of_all():
+    rng = np.random.default_rng(0)
+    y = np.repeat(CLASSES, [200, 20, 10])
+    likeness = fit_likeness(rng.uniform(size=(230, 12)), y, y, CLASSES)
+    common, *rare = likeness.medians
+    assert rare[0] == rare[1] != common
+
+
+def test_what_tells_nothing_of_typical_samples_is_refused():
+    with pytest.raises(ValueError, match="does not store how typical"):
+        make_panel().bind().likeness(np.zeros((1, 30)), np.zeros(1, int))
+    ranks = panel_ranks(np.random.default_rng(0).normal(size=(4, 30)))
+    with pytest.raises(ValueError, match="no sample is of class type 2"):
+        fit_likeness(ranks, ["type 0", "type 1"] * 2, ["type 0"] * 4, CLASSES)
+    with pytest.raises(ValueError, match="of class other, which the model lacks"):
+        fit_likeness(ranks, ["other"] * 4, ["type 0"] * 4, CLASSES)
+
+
+def test_genes_of_the_panel_in_use_have_no_part_in_the_check():
+    further = FurtherGenes(
+        np.array(["A", "B", "C", "D"], dtype=object),
+        np.arange(8, dtype=np.float16).reshape(2, 4) / 16,
+    )
+    columns, means = further.found_among(["x", "d", "B", "A"], used=["A", "x"])
+    assert columns.tolist() == [2, 1]  # B, and D in another case
+    np.testing.assert_array_equal(means, further.means[:, [1, 3]])
+
+
+def values_of(X) -> dict:
+    counter = ValueCounter()
+    counter.add(X)
+    return counter.result()
+
+
+def test_values_are_counted_block_by_block_and_merged():
+    X = make_samples(0, 20, 10)
+    together, other = ValueCounter(), ValueCounter()
+    fold_matrix(X[:12], [together])
+    other.add(sparse.csr_array(X[12:]))
+    together.merge(other)
+    assert together.result() == values_of(X)
+    assert values_of(X)["zeros"] == np.mean(X == 0)
+    assert values_of(X)["negative"] == np.mean(X < 0)
+    assert ValueCounter().result() == {}
+
+
+def test_notes_tell_a_good_query_from_a_bad_one():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.0, (200, 30))
+    trained = values_of(counts)
+    assert trained["scale"] == "counts"
+    for alike in (counts, np.log1p(counts), counts[:50], rng.poisson(3.0, (200, 30))):
+        assert value_notes(values_of(alike), trained) == []
+    note = value_notes(values_of(counts - 1.5), trained)[0]
+    assert "negative, and none were in the training data" in note
+    (note,) = value_notes(values_of(counts + 0.5), trained)
+    assert "no value is zero" in note
+    (note,) = value_notes(values_of(rng.poisson(0.1, (200, 30))), trained)
+    assert "labels are less certain" in note
+    assert value_notes(values_of(counts), {}) == []
