@@ -23,7 +23,7 @@ from example_model import (
     telling_pair,
     trained_example,
 )
-from optirank import OptirankClassifierCV, PanelClassifier, tl
+from optirank import OptirankClassifierCV, tl
 from optirank.datasets import DataError, make_unstable_ranks
 from optirank.panel.further import Agreement
 from optirank.pl.genes import draw_sizes
@@ -102,23 +102,18 @@ def test_many_classes_have_no_numbers_and_small_names():
     assert ax.get_yticklabels()[0].get_fontsize() < 10
 
 
-def test_reliability_and_curves_take_an_evaluation_or_an_annotated_adata(model, adata):
+def test_reliability_and_curves_are_those_of_an_evaluation(model, adata):
     evaluation = tl.evaluate(adata, model, LABEL)
     table = evaluation.performance.reliability
-    for ax in (pl.reliability(evaluation), pl.reliability(adata, LABEL)):
-        drawn = np.concatenate([c.lines[0].get_xdata() for c in ax.containers]).astype(
-            float
-        )
-        np.testing.assert_allclose(np.sort(drawn), np.sort(table["confidence"]))
+    drawn = [
+        bars.lines[0].get_xdata() for bars in pl.reliability(evaluation).containers
+    ]
+    drawn = np.concatenate(drawn).astype(float)
+    np.testing.assert_allclose(np.sort(drawn), np.sort(table["confidence"]))
     for kind in ("roc", "pr"):
-        for ax in (pl.roc(evaluation, kind=kind), pl.roc(adata, LABEL, kind=kind)):
-            labels = [text.get_text() for text in ax.get_legend().get_texts()]
-            assert len(labels) == len(model.classes)
+        assert len(legend(pl.roc(evaluation, kind=kind))) == len(model.classes)
     with pytest.raises(ValueError, match="kind='area'"):
         pl.roc(evaluation, kind="area")
-    plain = as_anndata(trained_example()[1])
-    with pytest.raises(ValueError, match="annotate it first"):
-        pl.roc(plain, LABEL)
 
 
 def test_a_class_has_one_colour_in_all_curves(model, adata):
@@ -212,24 +207,9 @@ def test_labels_of_sizes_do_not_overlap():
     assert shown == ["10", "20", "50", "100", "200", "537"]
 
 
-def test_the_panel_has_ranks_of_the_heaviest_genes(model, adata):
-    ax = pl.panel(model, adata, LABEL, n_genes=3, max_samples=30)
-    values = ax.images[0].get_array()
-    assert values.shape[1] <= 30 + len(model.classes)
-    assert values.shape[0] <= 3 * len(model.classes)
-    assert 0 <= values.min() < values.max() <= 1
-    names = [one.get_text()[:-2] for one in ax.get_yticklabels()]
-    assert set(names) <= set(panel_names(model))
-    assert {text.replace("\n", " ") for text in texts(ax)} <= set(
-        map(str, model.classes)
-    )
-
-
 @pytest.fixture(scope="module")
 def telling():
-    adata = as_anndata(telling_pair()[1])
-    tl.annotate(adata, telling_model())
-    return adata
+    return tl.annotate(as_anndata(telling_pair()[1]), telling_model())
 
 
 def agreements(ax) -> dict[str, float]:
@@ -238,22 +218,13 @@ def agreements(ax) -> dict[str, float]:
 
 
 def test_agreement_has_a_small_panel_per_label_with_a_point_per_gene(telling):
-    model = telling_model()
-    ax = pl.agreement(model, telling)
+    ax = pl.agreement(telling)
     found = agreements(ax)
-    assert set(found) == set(telling.obs["optirank"])
+    assert set(found) == set(telling.labels)
     assert list(found.values()) == sorted(found.values())
     assert min(found.values()) > 0.5
     points = ax.child_axes[0].collections[0].get_offsets()
-    assert len(points) == len(model.further.genes)
-
-
-def test_agreement_checks_the_labels_of_any_column(telling):
-    guessed = telling.copy()
-    guessed.obs[LABEL] = np.random.default_rng(0).permutation(guessed.obs[LABEL])
-    right = agreements(pl.agreement(telling_model(), telling, LABEL))
-    wrong = agreements(pl.agreement(telling_model(), guessed, LABEL))
-    assert min(right.values()) > 0.5 > max(wrong.values())
+    assert len(points) == len(telling.model.further.genes)
 
 
 def test_of_many_labels_those_of_least_and_most_agreement_are_drawn():
@@ -271,24 +242,8 @@ def test_of_many_labels_those_of_least_and_most_agreement_are_drawn():
 
 
 def test_labels_that_cannot_be_checked_say_why(telling):
-    model = telling_model()
-    alone = telling.copy()
-    alone.obs["optirank"] = "a"
-    with pytest.raises(DataError, match=r"cannot be checked: it takes two labels"):
-        pl.agreement(model, alone)
-    with pytest.raises(DataError, match="stores no genes outside its panel"):
-        pl.agreement(replace(model, further=None), telling)
-
-
-def test_weights_are_bars_for_two_classes_and_a_map_for_more(model):
-    ax = pl.panel_weights(model, n_genes=10)
-    assert ax.images[0].get_array().shape == (10, len(model.classes))
-    data = make_unstable_ranks(120, 20, 12, random_state=0)
-    two = PanelClassifier(10).fit(data.X, data.y)
-    ax = pl.panel_weights(two)
-    widths = sorted(bar.get_width() for bar in ax.patches)
-    np.testing.assert_allclose(widths, np.sort(two.coef_[0, two.panel_]))
-    assert "for 0 below 0, for 1 above" in ax.get_xlabel()
+    with pytest.raises(DataError, match="cannot be checked by genes outside"):
+        pl.agreement(replace(telling, trust=None))
 
 
 def test_the_selected_setting_is_marked_in_its_band(search):
@@ -313,16 +268,14 @@ def test_a_selection_path_is_of_a_search_alone(model):
 
 def test_axes_are_used_where_given_and_figures_are_saved(model, tmp_path):
     _, ax = mpl.pyplot.subplots()
-    assert pl.panel_weights(model, ax=ax) is ax
+    assert pl.panel_sizes(model, ax=ax) is ax
     for end in ("png", "svg", "pdf"):
         assert (
-            pl.save_figure(pl.panel_weights(model), tmp_path / f"w.{end}")
-            .stat()
-            .st_size
+            pl.save_figure(pl.panel_sizes(model), tmp_path / f"w.{end}").stat().st_size
             > 1000
         )
     with pytest.raises(DataError, match="figures are written as"):
-        pl.save_figure(pl.panel_weights(model), tmp_path / "w.docx")
+        pl.save_figure(pl.panel_sizes(model), tmp_path / "w.docx")
     assert not mpl.pyplot.get_fignums() or ax.figure.number in mpl.pyplot.get_fignums()
 
 

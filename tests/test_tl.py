@@ -376,7 +376,7 @@ def test_notes_and_warnings_are_printed_unless_verbose_is_false(capsys, adata):
 
 
 def test_after_importing_optirank_the_modules_are_there():
-    code = "import optirank; optirank.tl.annotate; optirank.pl.panel; print('tl' in dir(optirank))"
+    code = "import optirank; optirank.tl.annotate; optirank.pl.labels; print('tl' in dir(optirank))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

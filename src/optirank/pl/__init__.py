@@ -8,7 +8,7 @@ tables: the pages of `optirank.report` use them too.
 from __future__ import annotations
 
 from optirank.pl.axes import save_figure
-from optirank.pl.genes import panel, panel_sizes, panel_weights, selection_path
+from optirank.pl.genes import panel_sizes, selection_path
 from optirank.pl.labels import agreement, labels, tree
 from optirank.pl.truth import confusion, reliability, roc
 
@@ -16,9 +16,7 @@ __all__ = [
     "agreement",
     "confusion",
     "labels",
-    "panel",
     "panel_sizes",
-    "panel_weights",
     "reliability",
     "roc",
     "save_figure",

@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from anndata import AnnData
 
-from optirank.io.data import DataError, gene_names
-from optirank.io.objects import profiles_of
-from optirank.io.passes import run_pass
+from optirank.io.data import DataError
 from optirank.model.file import as_model
-from optirank.panel.further import RanksByLabel, agreement_of, every_so_many
 from optirank.pl.axes import (
     BLUE,
     GREY,
@@ -151,35 +147,20 @@ def draw_tree(table: pd.DataFrame, n_samples: int, *, ax: Place = None) -> Axes:
 _MOST = 12  # labels that are drawn, those of most agreement and least among them
 _PER_ROW = 4  # small panels beside each other
 _SIDE = 1.5  # inches of one
-_BLOCK_SAMPLES = 4096  # ranked together
 
 
-def agreement(
-    model: Any,
-    adata: AnnData,
-    key: str = "optirank",
-    *,
-    layer: str | None = None,
-    gene_column: str | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+def agreement(labels: Labels, *, ax: Axes | None = None) -> Axes:
     """How labels differ in genes outside the panel: in the reference, and here.
 
     One small panel per label, one point per gene: how far its mean rank in the samples
-    of the label is from the mean of all labels, in the reference (across) and in
-    ``adata`` (upwards). Right labels give points along the diagonal; in samples of
-    another tissue they form a cloud.
+    of the label is from the mean of all labels, in the reference (across) and in the
+    query (upwards). Right labels give points along the diagonal; in samples of another
+    tissue they form a cloud.
 
     Parameters
     ----------
-    model : a model, the file of one, or its name
-    adata : AnnData
-        The samples.
-    key : str, default="optirank"
-        The column of ``obs`` with the labels to check: those of
-        :func:`optirank.tl.annotate`, or any others with the model's names.
-    layer, gene_column
-        As in :func:`optirank.tl.annotate`.
+    labels : Labels
+        What :func:`optirank.tl.annotate` returns.
     ax : matplotlib Axes, optional
         As in :func:`confusion`.
 
@@ -187,31 +168,13 @@ def agreement(
     -------
     matplotlib Axes
     """
-    fitted = as_model(model)
-    if fitted.further is None:
+    trust = labels.trust
+    if trust is None or trust.compared is None:
         raise DataError(
-            "the model stores no genes outside its panel, so that labels cannot be "
-            "checked by others: train it on data that have more genes than the panel"
+            "these labels cannot be checked by genes outside the panel: "
+            f"{'they are of several files' if trust is None else trust.unchecked}"
         )
-    profiles = profiles_of(adata, layer, gene_column)
-    names = gene_names(profiles)
-    genes, means = fitted.further.found_among(names.tolist(), fitted.genes)
-    classes = [str(label) for label in fitted.classes]
-    place = {label: position for position, label in enumerate(classes)}
-    codes = np.array([place.get(str(label), -1) for label in column(adata, key)])
-    labelled = np.flatnonzero(codes >= 0)
-    labelled = labelled[:: every_so_many(len(labelled))]
-    ranks = RanksByLabel(lambda _, rows: codes[labelled[rows]], len(classes))
-    run_pass(profiles, [ranks], names[genes], size=_BLOCK_SAMPLES, rows=labelled)
-    compared = agreement_of(means, *ranks.result())
-    if compared.overall is None:
-        raise DataError(
-            f"the labels of column {key!r} cannot be checked: it takes two labels of "
-            "the model with three samples each, and 50 of the model's further genes, "
-            "or a clear agreement of fewer "
-            f"({len(genes)} are there)"
-        )
-    return draw_agreement(compared, classes, ax=ax)
+    return draw_agreement(trust.compared, trust.classes, ax=ax)
 
 
 def draw_agreement(

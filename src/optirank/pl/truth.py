@@ -5,11 +5,10 @@ the classes of a panel for an assay under every condition.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from optirank.pl.axes import (
     BLUE,
@@ -29,9 +28,10 @@ from optirank.pl.axes import (
     name_rows,
     record_of,
     short,
-    withheld_word,
 )
-from optirank.verbs.performance import Curves, performance, reliability_table
+
+if TYPE_CHECKING:
+    from optirank.verbs.performance import Curves
 
 _DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 _UNIT = (-0.02, 1.02)  # limits of an axis of shares
@@ -76,8 +76,10 @@ def confusion(
     """
     if hasattr(data, "performance"):
         return draw_confusion(data.performance.confusion, ax=ax)
+    if truth is None:
+        raise ValueError("truth=: name the column with the true classes")
     table = pd.crosstab(
-        pd.Series(_truth(data, truth), dtype=object),
+        pd.Series(column(data, truth), dtype=object),
         pd.Series(column(data, key), dtype=object),
     )
     if table.empty:
@@ -90,33 +92,25 @@ def confusion(
     return draw_confusion(counts, ax=ax)
 
 
-def reliability(
-    data: Any,
-    truth: str | None = None,
-    key: str = "optirank",
-    *,
-    ax: Axes | None = None,
-) -> Axes:
+def reliability(evaluation: Any, *, ax: Axes | None = None) -> Axes:
     """How often labels are right against their confidence, and how many there are.
 
     On the diagonal a confidence of 0.8 means that 8 of 10 such labels are right. Bars
     are 95 % intervals; bins of fewer than 10 labels are hollow. Labels that were
-    withheld are left out. Parameters as in :func:`confusion`, but a data frame needs
-    the column ``key + "_confidence"`` too.
+    withheld are left out.
+
+    Parameters
+    ----------
+    evaluation : Evaluation or TrainingResult
+        What :func:`optirank.tl.evaluate` or :func:`optirank.tl.train` returns.
+    ax : matplotlib Axes, optional
+        As in :func:`confusion`.
+
+    Returns
+    -------
+    matplotlib Axes
     """
-    if hasattr(data, "performance"):
-        table = data.performance.reliability
-    else:
-        true_classes = _truth(data, truth)
-        given = column(data, key)
-        confidence = column(data, f"{key}_confidence")
-        has_truth = np.array([name is not None for name in true_classes])
-        known = has_truth & (given != withheld_word(data, key))
-        if not known.any():
-            raise ValueError(f"no sample has a {truth} and a label")
-        table = reliability_table(
-            confidence[known].astype(float), (true_classes == given)[known]
-        )
+    table = evaluation.performance.reliability
     ax = axes_for(ax, 4.8, 5.0)
     ax.plot([0, 1], [0, 1], label="as confident as right", **_DIAGONAL)
     few = (table["n_samples"] < _FEW).to_numpy()
@@ -133,41 +127,14 @@ def reliability(
     return ax
 
 
-def roc(
-    data: Any,
-    truth: str | None = None,
-    key: str = "optirank",
-    *,
-    kind: str = "roc",
-    ax: Axes | None = None,
-) -> Axes:
+def roc(evaluation: Any, *, kind: str = "roc", ax: Axes | None = None) -> Axes:
     """ROC curves (``kind="pr"``: precision-recall curves), one per class.
 
-    Parameters as in :func:`confusion`; samples of classes that the model does not have
-    are left out. A class has the same colour in both kinds.
+    Parameters as in :func:`reliability`. A class has the same colour in both kinds.
     """
     if kind not in _CURVES:
         raise ValueError(f"kind={kind!r}: use 'roc' or 'pr'")
-    if hasattr(data, "performance"):
-        judged = data.performance
-    elif "classes" not in record_of(data, key):
-        raise ValueError(
-            f"adata.uns has no {key!r}: annotate it first with optirank.tl.annotate"
-        )
-    else:
-        true_classes = _truth(data, truth)
-        classes = np.asarray(record_of(data, key)["classes"], dtype=object)
-        known = np.isin(true_classes.astype(str), classes.astype(str))
-        proba = np.asarray(data.obsm[f"{key}_proba"])[known]
-        given = classes[proba.argmax(axis=1)]
-        judged = performance(true_classes[known], given, proba, classes.tolist())
-    return draw_curves(judged.curves, kind, ax=ax)
-
-
-def _truth(data: Any, truth: str | None) -> NDArray:
-    if truth is None:
-        raise ValueError("truth=: name the column with the true classes")
-    return column(data, truth)
+    return draw_curves(evaluation.performance.curves, kind, ax=ax)
 
 
 def draw_confusion(counts: pd.DataFrame, *, ax: Place = None) -> Axes:
