@@ -134,6 +134,12 @@ function mixedText(bytes) {
   return text;
 }
 
+/** The first field of a line as text. */
+export function firstField(line, separator) {
+  const end = line.indexOf(separator);
+  return line[0] === QUOTE ? fieldTexts(line, separator)[0] : textOf(end < 0 ? line : line.subarray(0, end));
+}
+
 /** All fields of a line as texts; quotes around a field go, and doubled ones are one. */
 export function fieldTexts(line, separator) {
   const text = textOf(line);
@@ -199,21 +205,29 @@ function parseNumber(line, start, end, decimal) {
 }
 
 /**
- * Call `use` with the position, number and text (a function) of every field of a line but the first;
- * gives the number of fields.
+ * Put the numbers of the fields of a line, but the first, into an array, NaN where they are missing.
+ * Gives the number of fields, and those that are words, as positions and texts.
  */
-export function eachField(line, separator, decimal, use) {
+export function parseFields(line, separator, decimal, numbers) {
+  const words = [];
+  const put = (k, number, text) => {
+    if (number === undefined) words.push([k, text]);
+    else numbers[k] = number;
+  };
   if (line.includes(QUOTE)) {
     const texts = fieldTexts(line, separator);
-    for (let k = 1; k < texts.length; k++) use(k, numberOf(texts[k], decimal), () => texts[k]);
-    return texts.length;
+    for (let k = 1; k < texts.length; k++) put(k, numberOf(texts[k], decimal), texts[k]);
+    return { n: texts.length, words };
   }
-  let k = 0;
-  for (let start = 0; start <= line.length; k++) {
+  let n = 0;
+  for (let start = 0; start <= line.length; n++) {
     const mark = line.indexOf(separator, start);
-    const [from, end] = [start, mark < 0 ? line.length : mark];
-    if (k > 0) use(k, parseNumber(line, from, end, decimal), () => textOf(line.subarray(from, end)));
+    const end = mark < 0 ? line.length : mark;
+    if (n > 0) {
+      const number = parseNumber(line, start, end, decimal);
+      put(n, number, number === undefined ? textOf(line.subarray(start, end)) : "");
+    }
     start = end + 1;
   }
-  return k;
+  return { n, words };
 }

@@ -1,7 +1,7 @@
 // Tables of text: genes in rows or columns. A column of numbers is a gene or a sample, others are annotations.
 
 import { genesAmong, nShared, withoutCase } from "./genes.js";
-import { eachField, fieldTexts, linesOf, textOf } from "./lines.js";
+import { fieldTexts, firstField, linesOf, parseFields, textOf } from "./lines.js";
 import { duplicates, plainName, quoted, readable, repeatedSamples, some } from "./text.js";
 
 const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+(?:e[-+]?\d+)?\s*$/i;
@@ -26,26 +26,27 @@ export async function openTable(file, model, options, progress) {
 
 /**
  * A table as it is read: names of its columns (the first has those of the lines), and of each line the
- * numbers, NaN where there are none; `words` has the others by column, as pairs of a line and its text.
+ * numbers, NaN where there are none; by column `nNumbers`, and `words` as pairs of a line and its text.
  */
 async function readTable(file, progress) {
   const lines = linesOf(file, (seen, all) => progress("reading", seen, all));
   const { header, separator, decimal, peeked } = await readHeader(file.name, lines);
-  const table = { name: file.name, header: header.map(plainName), names: [], lines: [], words: new Map() };
+  const table = { name: file.name, header: header.map(plainName), names: [], lines: [], nNumbers: new Uint32Array(header.length), words: new Map() };
   const add = (line) => {
     if (!line.length) return;
     const numbers = new Float64Array(header.length).fill(NaN);
-    const n = eachField(line, separator, decimal, (k, number, text) => {
-      if (number !== undefined) numbers[k] = number;
-      else if (table.words.has(k)) table.words.get(k).push([table.lines.length, text()]);
-      else table.words.set(k, [[table.lines.length, text()]]);
-    });
+    const { n, words } = parseFields(line, separator, decimal, numbers);
     if (n > header.length) {
       throw new Error(
         `Error tokenizing data. C error: Expected ${header.length} fields in line ${table.lines.length + 1}, saw ${n}`,
       );
     }
-    table.names.push(plainName(fieldTexts(line, separator)[0]));
+    for (const [k, text] of words) {
+      if (!table.words.has(k)) table.words.set(k, []);
+      table.words.get(k).push([table.lines.length, text]);
+    }
+    for (let k = 1; k < header.length; k++) if (numbers[k] === numbers[k]) table.nNumbers[k]++;
+    table.names.push(plainName(firstField(line, separator)));
     table.lines.push(numbers);
   };
   peeked.forEach(add);
@@ -112,7 +113,7 @@ function sourceOfTable(table, wanted, { genesIn, geneColumn, invert }) {
   const across = columns.map((k) => header[k]);
   const [features, samples] = inRows ? [names, across] : [across, names];
   const value = inRows ? (i, j) => lines[j][columns[i]] : (i, j) => lines[i][columns[j]];
-  refuseMissing(name, features, samples, value);
+  if (lines.some((line) => columns.some((k) => !Number.isFinite(line[k])))) refuseMissing(name, features, samples, value);
   const texts = inRows ? Object.fromEntries(about.map(([k, column]) => [header[k], column])) : {};
   const { kept, genes, others, notes } = genesAmong(name, features, texts, geneColumn, wanted);
   const turned = invert ? ["values are inverted: the lowest of the table is the most expressed"] : [];
@@ -144,14 +145,16 @@ function sumsOf(groups, rows, kept, value) {
 const isUndetected = (text) => UNDETECTED.includes(text.trim().toLowerCase());
 
 /** Whether a column holds numbers, and at most as many words; undetected values of qPCR become infinite. */
-function isOfNumbers({ lines, words }, k, invert) {
+function isOfNumbers({ lines, nNumbers, words }, k, invert) {
+  let found = words.get(k) ?? [];
   if (invert) {
-    const found = words.get(k) ?? [];
-    for (const [line] of found.filter(([, text]) => isUndetected(text))) lines[line][k] = Infinity;
-    words.set(k, found.filter(([, text]) => !isUndetected(text)));
+    const undetected = found.filter(([, text]) => isUndetected(text));
+    for (const [line] of undetected) lines[line][k] = Infinity;
+    nNumbers[k] += undetected.length;
+    found = found.filter(([, text]) => !isUndetected(text));
+    words.set(k, found);
   }
-  const nNumbers = lines.reduce((n, line) => n + !Number.isNaN(line[k]), 0);
-  return nNumbers > 0 && nNumbers >= (words.get(k)?.length ?? 0);
+  return nNumbers[k] > 0 && nNumbers[k] >= found.length;
 }
 
 /** A column as texts. */
@@ -204,10 +207,12 @@ function checkWords({ name, header, names, words }, columns) {
 
 /** Refuse missing and infinite values, with the names of their genes. */
 function refuseMissing(name, genes, samples, value) {
-  const counts = genes.map((_, j) => samples.reduce((n, _, i) => n + !Number.isFinite(value(i, j)), 0));
-  const named = genes.map((gene, j) => `${gene} (${counts[j]})`).filter((_, j) => counts[j]);
-  if (!named.length) return;
-  const incomplete = samples.filter((_, i) => genes.some((_, j) => !Number.isFinite(value(i, j))));
+  const isMissing = (i, j) => !Number.isFinite(value(i, j));
+  const named = genes
+    .map((gene, j) => [gene, samples.filter((_, i) => isMissing(i, j)).length])
+    .filter(([, n]) => n)
+    .map(([gene, n]) => `${gene} (${n})`);
+  const incomplete = samples.filter((_, i) => genes.some((_, j) => isMissing(i, j)));
   throw new Error(
     `${name}: ${named.length} of ${genes.length} genes ${named.length === 1 ? "has" : "have"} missing or infinite ` +
       `values, in ${incomplete.length} of ${samples.length} samples (first ${quoted(incomplete[0])}): ` +
