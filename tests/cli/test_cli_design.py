@@ -68,7 +68,7 @@ def test_genes_are_asked_for_by_level(pair, tmp_path):
     ("words", "message"),
     [
         (["--gene-list", "nothing.txt"], "nothing.txt does not exist"),
-        (["--gene-list", "LIST"], "lacks 1 of the 2 genes"),
+        (["--gene-list", "LIST"], "lacks 1 of the genes asked for"),
         (["--query", "nothing.txt"], "nothing.txt does not exist"),
         (["--min-mean", "5", "--max-mean", "1"], "means from 5 to 1"),
     ],

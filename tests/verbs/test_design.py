@@ -9,7 +9,6 @@ import pytest
 import optirank
 from design_cases import chosen, run, scored
 from example_model import LABEL, as_anndata, reference_set
-from optirank.cli.design import summary
 from optirank.datasets import DataError
 from optirank.verbs.design import design
 from optirank.verbs.options import DesignOptions
@@ -74,13 +73,6 @@ def test_held_out_samples_judge_the_panel_under_every_condition():
     assert classes["n_genes"].sum() == 20
 
 
-def test_a_summary_is_about_twenty_lines():
-    for result in (chosen(), scored()):
-        lines = summary(result)
-        assert 12 <= len(lines) <= 20
-        assert not any("nan" in line for line in lines)
-
-
 def test_a_list_is_scored_as_it_is():
     result = scored()
     assert result.kind == "scored"
@@ -115,8 +107,7 @@ def test_only_genes_that_the_assay_measures_are_chosen():
     [
         ({"n_genes": 1}, "1 genes: give at least 2"),
         ({"gene_list": ["CD3E"]}, "the list has 1 gene: ranks need at least 2"),
-        ({"gene_list": ["CD3E", "CD3Q"]}, "lacks 1 of the 2 .* CD3Q .close: CD3"),
-        ({"gene_list": ["CD3E", "CD3E"]}, "more than once: CD3E"),
+        ({"gene_list": ["CD3E", "CD3Q"]}, "lacks 1 of the .* CD3Q .close: CD3"),
         (
             {"gene_list": ["CD3E", "MS4A1", "LYZ"], "n_genes": 2},
             "of 2 genes cannot hold the 3",
@@ -128,7 +119,7 @@ def test_only_genes_that_the_assay_measures_are_chosen():
         ),
         ({"n_genes": 500}, "a panel of 500 genes: 200 genes of .* may be used"),
         ({"n_genes": 10, "per_class": 3}, "3 genes for each of 5 classes are 15"),
-        ({"include": ["NOTHING"]}, "missing in the query: NOTHING; correct"),
+        ({"include": ["NOTHING"]}, "missing in the query: NOTHING.*; correct"),
         (
             {"query_genes": ["probe1", "probe2"]},
             "shares 0 genes with those that the assay",

@@ -102,7 +102,7 @@ def test_the_reason_of_a_threshold_speaks_of_the_finest_label(model, sets):
     labels = label_profiles(sets[1], model, PredictOptions(target_error=0.2))
     text = " ".join(labels.notes)
     assert "keep their finest label" in text or "the query's own confidences" in text
-    reason = model.panel.error_control.at(0.2, by_level=True).reason
+    _, reason = model.panel.error_control.at(0.2, by_level=True)
     assert "keep their finest label" in reason
     assert "all labels given, coarse and fine" in reason
 
@@ -111,13 +111,13 @@ def test_the_reason_of_a_threshold_speaks_of_the_finest_label(model, sets):
 def test_a_sample_gets_the_deepest_label_that_is_sure(model, sets, threshold):
     labels = label_profiles(sets[1], model, PredictOptions(threshold=threshold))
     way = model.tree.descend(labels.probabilities, model.classes)
-    expected = way.columns(model.tree, threshold or SURE)
+    words = np.array([*model.tree.labels, None], dtype=object)
+    place, confidence = way.label(threshold or SURE)
     given = np.where(labels.withheld, None, labels.labels)
-    assert (given == expected["label"]).all()
-    assert np.allclose(labels.confidence, expected["confidence"])
+    assert (given == words[place]).all()
+    assert np.allclose(labels.confidence, confidence)
     table = labels.table()
-    assert (table["leaf"] == expected["leaf"]).all()
-    assert np.allclose(table["leaf_confidence"], expected["leaf_confidence"])
+    assert (table["leaf"] == words[way.leaf]).all()
 
 
 def test_ids_are_written_as_cellxgene_asks_and_leave_a_column_of_others(
@@ -224,9 +224,9 @@ def test_a_truth_that_is_coarse_is_in_the_tables_of_levels_alone(model, sets):
 
 def test_the_page_of_labels_draws_the_tree(model, flat, sets, tmp_path):
     pages = [
-        write_page(
-            label_profiles(sets[1], one), tmp_path / f"{k}.html", dated=False
-        ).read_text("utf-8")
+        write_page(label_profiles(sets[1], one), tmp_path / f"{k}.html").read_text(
+            "utf-8"
+        )
         for k, one in enumerate((model, flat))
     ]
     assert "The tree of labels" in pages[0]

@@ -227,11 +227,11 @@ def test_the_method_of_the_paper(cells):
     [
         ({"label": "nothing"}, "no column 'nothing'"),
         ({"n_genes": 1}, "1 genes: give at least 2"),
-        ({"n_genes": 100_000}, "ask for fewer"),
+        ({"n_genes": 100_000}, "ask for another number"),
         ({"method": "forest"}, "use one of panel, optirank"),
         ({"method": "optirank", "n_genes": 30}, "chooses its genes itself"),
         ({"exclude": "*"}, "0 of .* genes are left"),
-        ({"include": ("NOWHERE",)}, "lacks 1 of the genes that must be.*NOWHERE"),
+        ({"include": ("NOWHERE",)}, "lacks 1 of the genes asked for.*NOWHERE"),
         ({"query_genes": ["x", "y"]}, "shares 0 genes"),
         ({"tree": "nowhere.csv"}, "nowhere.csv does not exist"),
         ({"batch": "one"}, "single value"),

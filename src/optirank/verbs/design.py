@@ -34,8 +34,9 @@ from optirank.verbs.design_tables import (
 from optirank.verbs.evaluate import evaluate_profiles
 from optirank.verbs.gene_lists import (
     excluded_genes,
-    find_listed_genes,
+    find_genes,
     genes_of_items,
+    refuse_missing,
     shared_genes,
 )
 from optirank.verbs.options import DesignOptions, Result
@@ -226,12 +227,11 @@ def _choose_genes(
     """
     names = [str(gene) for gene in training_set.genes]
     source = training_set.source
-    listed = np.zeros(0, np.intp)
-    if options.gene_list:
-        wanted, patterns = genes_of_items(options.gene_list)
-        listed = find_listed_genes([*wanted, *patterns], names, source)
-    required = np.union1d(listed, [*chain(*training_set.find_genes(options.include))])
-    required = required.astype(np.intp)
+    listed, missing = find_genes(names, chain(*genes_of_items(options.gene_list)))
+    refuse_missing(missing, names, source)
+    included, missing = find_genes(names, chain(*genes_of_items(options.include)))
+    refuse_missing(missing, names, source)
+    required = np.union1d(listed, included)
     excluded = excluded_genes(names, options.exclude)
     allowed = ~excluded
     if options.query_genes is not None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +21,8 @@ from optirank.io.genes import match_genes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
 _HEADINGS = ("gene", "genes", "symbol")
+_IS_PATTERN = re.compile(r"[*?\[]")
 
 
 def genes_of_items(items: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -31,13 +30,13 @@ def genes_of_items(items: Sequence[str]) -> tuple[list[str], list[str]]:
     by commas.
     """
     listed: list[str] = []
-    patterns: list[str] = []
+    named: list[str] = []
     for item in items:
         if Path(item).is_file():
             listed += read_gene_list(Path(item))
         else:
-            patterns += [name.strip() for name in item.split(",") if name.strip()]
-    return listed, patterns
+            named += [name.strip() for name in item.split(",") if name.strip()]
+    return listed, named
 
 
 def read_gene_list(path: Path) -> list[str]:
@@ -52,76 +51,57 @@ def read_gene_list(path: Path) -> list[str]:
     return names
 
 
-def matching_names(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:
-    """Mask of the names that are equal to a word or fit a pattern such as ``MT-*``, in
-    any case.
+def find_genes(
+    names: Sequence[str], wanted: Iterable[str]
+) -> tuple[NDArray[np.intp], list[str]]:
+    """Rising positions of the genes that are wanted among names, and what none is.
+
+    Patterns such as ``MT-*`` fit in any case. Names are looked for as they are written,
+    without the version of an Ensembl id, and in another case.
     """
-    wanted = str(pattern).casefold()
-    fits = [fnmatch.fnmatchcase(name.casefold(), wanted) for name in names]
-    return np.array(fits, dtype=bool)
+    wanted = dict.fromkeys(wanted)
+    is_wanted = np.zeros(len(names), dtype=bool)
+    missing = []
+    patterns = [text for text in wanted if _IS_PATTERN.search(text)]
+    for pattern in patterns:
+        fits = [fnmatch.fnmatchcase(n.casefold(), pattern.casefold()) for n in names]
+        is_wanted |= np.array(fits, dtype=bool)
+        if not any(fits):
+            missing.append(pattern)
+    match = match_genes((name for name in wanted if name not in patterns), names)
+    for text in match.spelling_notes():
+        note(text)
+    is_wanted[match.columns[match.present]] = True
+    return np.flatnonzero(is_wanted), [*missing, *match.missing]
+
+
+def refuse_missing(missing: Sequence[str], names: Sequence[str], source: str) -> None:
+    """Refuse genes that are wanted and not there, with names that are written alike."""
+    if not missing:
+        return
+    by_case = {name.casefold(): name for name in names}
+    hints = []
+    for gene in missing[:30]:
+        close = difflib.get_close_matches(gene.casefold(), by_case, n=3, cutoff=0.7)
+        alike = ", ".join(by_case[name] for name in close)
+        hints.append(f"{gene} (close: {alike})" if close else gene)
+    raise DataError(
+        f"{source} lacks {len(missing)} of the genes asked for, or they are excluded, "
+        f"or missing in the query: {some(hints, 30)}; correct them, or take them out"
+    )
 
 
 def excluded_genes(names: Sequence[str], items: Sequence[str]) -> NDArray[np.bool_]:
-    """Mask of the names that are listed in files or fit a pattern, with a note."""
-    mask = np.zeros(len(names), dtype=bool)
-    listed, patterns = genes_of_items(items)
-    lacking = []
-    for pattern in [*listed, *patterns]:
-        hits = matching_names(names, pattern)
-        mask |= hits
-        if not hits.any():
-            lacking.append(pattern)
-    if mask.any():
-        fitting = [names[k] for k in np.flatnonzero(mask).tolist()]
-        note(f"{counted(len(fitting), 'gene', 'genes')} excluded: {some(fitting, 5)}")
-    if lacking:
-        note(
-            f"no gene is excluded by {some(lacking, quoted=True)}: none has such a name"
-        )
-    return mask
-
-
-def with_close_names(name: str, names: Sequence[str]) -> str:
-    """A name that is missing, with names that are written like it."""
-    by_case = {text.casefold(): text for text in names}
-    close = difflib.get_close_matches(name.casefold(), by_case, n=3, cutoff=0.7)
-    if not close:
-        return name
-    return f"{name} (close: {', '.join(by_case[text] for text in close)})"
-
-
-def find_listed_genes(
-    wanted: Sequence[str], names: Sequence[str], source: str, *, skip: bool = False
-) -> NDArray[np.intp]:
-    """Positions of the genes of a list among ``names``, in the order of the list.
-
-    A name is looked for as it is written, without the version of an Ensembl id, and in
-    another case. Genes that occur twice are refused, and so are those that are not
-    there, unless they are to be skipped and two are left.
-    """
-    wanted = [str(name).strip() for name in wanted]
-    repeated = [name for name, n in Counter(wanted).items() if n > 1]
-    if repeated:
-        what = counted(len(repeated), "gene is", "genes are")
-        raise DataError(
-            f"{what} in the list more than once: {some(repeated, 30)}; name each once"
-        )
-    match = match_genes(wanted, names)
-    for text in match.spelling_notes():
-        note(text)
-    present = match.columns[match.present]
-    if match.missing and skip and len(present) > 1:
-        note(
-            f"{len(match.missing)} of the {len(wanted)} genes of the list are not in "
-            f"{source}: {some(match.missing, 30)}"
-        )
-    elif match.missing:
-        hints = some([with_close_names(name, names) for name in match.missing], 30)
-        raise DataError(
-            f"{source} lacks {len(match.missing)} of the {len(wanted)} genes of the "
-            f"list: {hints}; correct them, or take them out"
-        )
-    return present
+    """Mask of the genes that are excluded, with a note."""
+    listed, named = genes_of_items(items)
+    positions, missing = find_genes(names, [*listed, *named])
+    excluded = np.isin(np.arange(len(names)), positions)
+    if len(positions):
+        what = counted(len(positions), "gene", "genes")
+        note(f"{what} excluded: {some((names[k] for k in positions), 5)}")
+    if missing:
+        note(f"no gene is excluded by {some(missing)}: none has such a name")
+    return excluded
 
 
 def shared_genes(
@@ -139,27 +119,3 @@ def shared_genes(
     for text in match.spelling_notes():
         note(text)
     return match.present
-
-
-def included_genes(
-    names: Sequence[str], patterns: Sequence[str], source: str
-) -> NDArray[np.intp]:
-    """Rising positions of the genes that must be in the panel."""
-    included = np.zeros(len(names), dtype=bool)
-    missing = []
-    for pattern in patterns:
-        hits = matching_names(names, pattern)
-        included |= hits
-        if not hits.any():
-            missing.append(with_close_names(pattern, names))
-    if missing:
-        raise DataError(
-            f"{source} lacks {len(missing)} of the genes that must be in the panel, or "
-            f"they are excluded, or missing in the query: {some(missing, 30)}; correct "
-            "them, or require fewer (include=)"
-        )
-    positions = np.flatnonzero(included)
-    if len(positions):
-        what = counted(len(positions), "gene is", "genes are")
-        note(f"{what} in the panel as asked: {some([names[k] for k in positions])}")
-    return positions

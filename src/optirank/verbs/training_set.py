@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from optirank._util.matrices import STANDARDISED, GeneMoments, PerSample
-from optirank._util.names import counted
+from optirank._util.names import counted, some
 from optirank._util.notes import note, warn
 from optirank.estimators.selection import N_FOLDS
 from optirank.io.data import (
@@ -27,9 +27,9 @@ from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
 from optirank.verbs.gene_lists import (
     excluded_genes,
-    find_listed_genes,
+    find_genes,
     genes_of_items,
-    included_genes,
+    refuse_missing,
     shared_genes,
 )
 from optirank.verbs.samples import labelled_samples
@@ -176,35 +176,29 @@ class TrainingSet:
         A file of genes is the panel as it is. Where another number of genes is asked
         for, a smaller panel is chosen among them, and a larger one extends them.
         """
-        listed, named = self.find_genes(options.include)
-        required = np.union1d(listed, named)
-        self.n_genes, self.include = options.n_genes, required
-        if len(listed) and self.n_genes == "auto":
-            self.n_genes = len(required)
-        if self.n_genes == "auto":
-            return
-        if len(listed) and self.n_genes < len(required):
-            self.include, self.allowed = named, required
-        if self.n_genes < len(self.include):
-            raise DataError(
-                f"{len(self.include)} genes must be in a panel of {self.n_genes}: ask "
-                "for more genes, or include fewer"
-            )
-        if self.n_genes > len(self.genes):
-            raise DataError(
-                f"a panel of {self.n_genes} genes: {self.source} has {len(self.genes)} "
-                "genes that can be used; ask for fewer"
-            )
-
-    def find_genes(
-        self, items: Sequence[str]
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Positions of the genes that files among the items list, and of those that
-        are named or fit a pattern.
-        """
         names = self.genes.astype(str).tolist()
-        listed, patterns = genes_of_items(items)
-        named = included_genes(names, patterns, self.source)
-        if not listed:
-            return np.zeros(0, np.intp), named
-        return find_listed_genes(listed, names, self.source, skip=True), named
+        listed, named = genes_of_items(options.include)
+        required, missing = find_genes(names, named)
+        refuse_missing(missing, names, self.source)
+        found, missing = find_genes(names, listed)
+        if missing and len(found) < 2:
+            refuse_missing(missing, names, self.source)
+        if missing:
+            note(
+                f"{len(missing)} of the {len(listed)} genes of the list are not in "
+                f"{self.source}: {some(missing, 30)}"
+            )
+        both = np.union1d(found, required)
+        self.n_genes, self.include = options.n_genes, both
+        if self.n_genes == "auto":
+            if listed:
+                self.n_genes = len(both)
+            return
+        if listed and self.n_genes < len(both):
+            self.include, self.allowed = required, both
+        if not len(self.include) <= self.n_genes <= len(self.genes):
+            raise DataError(
+                f"a panel of {self.n_genes} genes: {len(self.include)} must be in it, "
+                f"and {self.source} has {len(self.genes)} that can be used; ask for "
+                "another number (n_genes=)"
+            )
