@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 
 from example_model import LABEL, reference_set, trained_example
-from optirank.verbs.design import DesignResult, design
+from optirank.verbs.design import DesignResult
 from optirank.verbs.options import DesignOptions
+from profiles import design
 
 
 def run(**options) -> DesignResult:

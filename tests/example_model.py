@@ -13,10 +13,9 @@ from anndata import AnnData
 from scipy.sparse import csr_matrix
 
 from optirank.datasets.example import make_example
-from optirank.io.data import make_profiles
 from optirank.model import Model
-from optirank.verbs.training import TrainingOptions, TrainingResult, train
-from profiles import take_genes
+from optirank.verbs.training import TrainingOptions, TrainingResult
+from profiles import take_genes, train
 
 N_QUERY = 60
 LABEL = "cell_type"
@@ -51,7 +50,7 @@ def telling_pair() -> tuple[AnnData, AnnData]:
         X = csr_matrix(rng.poisson(np.exp(levels[codes] + effects)).astype(np.float32))
         samples = np.array([f"{name}{k}" for k in range(n_samples)], dtype=object)
         obs = pd.DataFrame({LABEL: types[codes]}, index=samples)
-        pair.append(make_profiles(X, obs, pd.DataFrame(index=genes), name))
+        pair.append(AnnData(X, obs, pd.DataFrame(index=genes)))
     return pair[0], pair[1]
 
 

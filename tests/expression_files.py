@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from optirank.io.data import text_column
+from optirank.data.profiles import text_column
 from profiles import made
 
 NAMES = st.text(

@@ -16,13 +16,14 @@ from optirank import load, save
 from optirank.datasets.example import write_example
 from optirank.model import Tree
 from optirank.model.file import find_model, known_models
-from optirank.verbs.predict import label_profiles
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 import make_models  # noqa: E402
 from model_levels import at_levels  # noqa: E402
 from model_rivals import ALL_GENES, AS_MANY_GENES  # noqa: E402
+
+from profiles import label_profiles
 
 RECIPES = make_models.read_recipes()
 RESULTS = pd.read_csv(ROOT / "results/models.csv", comment="#", keep_default_na=False)

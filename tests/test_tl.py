@@ -24,14 +24,14 @@ from example_model import (
 from optirank.cli.design import design
 from optirank.cli.predict import evaluate, predict
 from optirank.cli.train import train
+from optirank.data.objects import profiles_of
 from optirank.datasets import DataError
-from optirank.io.objects import profiles_of
 from optirank.model import MissingGenesError, save
 from optirank.report import write_page
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.labels import FURTHER
 from optirank.verbs.options import PredictOptions
-from optirank.verbs.predict import label_profiles
+from profiles import label_profiles
 
 
 @pytest.fixture

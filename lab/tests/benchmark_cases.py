@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 from anndata import AnnData
 
-from optirank.io.reading import write_h5ad
+from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.data.profiles import made

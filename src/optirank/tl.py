@@ -15,7 +15,7 @@ import pandas as pd
 from anndata import AnnData
 
 from optirank._util.work import progress_bar
-from optirank.io.objects import (
+from optirank.data.objects import (
     anndata_of,
     is_frame,
     labelled_profiles,
@@ -132,7 +132,7 @@ def train(
     if report is not None:
         check_report()
     profiles, label_column, batch_column = labelled_profiles(
-        adata, label, batch, *_values(layer, gene_column), table
+        adata, label, batch, layer=layer, gene_column=gene_column, table=table
     )
     options = TrainingOptions(
         label=label_column,
@@ -164,15 +164,6 @@ def train(
         result = run_training(profiles, options, command=command, progress=update)
     _conclude(result, report, verbose)
     return result
-
-
-def _values(
-    layer: str | None, gene_column: str | None
-) -> tuple[str | None, str | None, bool]:
-    """Which values to read: of a layer, or of ``adata.raw``."""
-    if layer == "raw":
-        return None, gene_column, True
-    return layer, gene_column, False
 
 
 def _call(function: str, **options: object) -> str:
@@ -291,10 +282,10 @@ def annotate(
         threshold=threshold,
     )
     fitted = as_model(model)
-    reading = (*_values(layer, gene_column), table)
+    reading = {"layer": layer, "gene_column": gene_column, "table": table}
     columns = [clusters] if clusters else []
     profiles = profiles_of(
-        adata, *reading, annotations=columns, known_genes=fitted.path_genes
+        adata, label=columns, known_genes=fitted.path_genes, **reading
     )
     target: Any = None if is_frame(adata) else anndata_of(adata, table)
     if target is not None and key_added in target.obs and key_added not in target.uns:
@@ -373,7 +364,7 @@ def design(
     if report is not None:
         check_report()
     profiles, label_column, batch_column = labelled_profiles(
-        adata, label, batch, *_values(layer, gene_column), table
+        adata, label, batch, layer=layer, gene_column=gene_column, table=table
     )
     options = DesignOptions(
         label=label_column,
@@ -392,8 +383,7 @@ def design(
     )
     judges = None
     if test is not None:
-        columns = [options.label[-1]]
-        judges = profiles_of(test, annotations=columns)
+        judges = profiles_of(test, label=[options.label[-1]])
     with progress_bar("designing", shown=verbose) as update:
         result = run_design(
             profiles,
@@ -453,9 +443,9 @@ def evaluate(
         threshold=threshold,
     )
     fitted = as_model(model)
-    reading = (*_values(layer, gene_column), table)
+    reading = {"layer": layer, "gene_column": gene_column, "table": table}
     profiles = profiles_of(
-        adata, *reading, annotations=[label], known_genes=fitted.path_genes
+        adata, label=[label], known_genes=fitted.path_genes, **reading
     )
     evaluation = evaluate_profiles(
         profiles,

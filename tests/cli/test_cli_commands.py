@@ -23,7 +23,7 @@ from example_model import (
 )
 from optirank.cli import app
 from optirank.cli.command import BAD_INPUT, INTERRUPTED
-from optirank.io.reading import write_h5ad, write_table
+from optirank.data.conversion import write_h5ad, write_table
 from optirank.model import load, save
 from optirank.model.file import known_models
 from profiles import take_samples

@@ -14,8 +14,8 @@ from fuzzing import ROUNDS, fuzz
 from mutations import mutated
 
 from expression_files import make, to_anndata, write_tenx_folder, write_tenx_h5
+from optirank.data.conversion import write_table
 from optirank.datasets import DataError, read_expression
-from optirank.io.reading import write_table
 
 pytestmark = pytest.mark.slow
 COUNTS = {

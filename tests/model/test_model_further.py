@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from example_model import telling_model, telling_pair, trained_example
-from optirank.verbs.training import TrainingOptions, train
-from profiles import take_genes
+from optirank.verbs.training import TrainingOptions
+from profiles import take_genes, train
 
 
 def test_training_stores_the_mean_ranks_of_genes_outside_the_panel():

@@ -20,12 +20,12 @@ from example_model import (
     telling_pair,
 )
 from optirank import PanelClassifier
-from optirank.io.objects import profiles_of
+from optirank.data.objects import profiles_of
 from optirank.model import Model
 from optirank.report import render_page
 from optirank.verbs.labels import label_table
-from optirank.verbs.predict import PredictOptions, label_profiles
-from profiles import take_samples
+from optirank.verbs.predict import PredictOptions
+from profiles import label_profiles, take_samples
 
 
 def labelled(adata, model, **options):

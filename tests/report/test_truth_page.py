@@ -8,9 +8,8 @@ import numpy as np
 
 from example_model import LABEL, training_result
 from optirank.report import render_page
-from optirank.verbs.evaluate import evaluate_profiles
 from optirank.verbs.predict import PredictOptions
-from profiles import changed, take_samples
+from profiles import changed, evaluate_profiles, take_samples
 
 
 def boxes(text: str) -> list[str]:

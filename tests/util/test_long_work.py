@@ -10,7 +10,7 @@ import time
 import pytest
 
 from optirank._util.work import progress_bar, threads, worker_count
-from optirank.io.cluster import connect
+from optirank.data.cluster import connect
 
 
 def test_worker_counts_follow_the_usual_convention():

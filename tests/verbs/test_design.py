@@ -10,9 +10,8 @@ import optirank
 from design_cases import chosen, run, scored
 from example_model import LABEL, as_anndata, reference_set
 from optirank.datasets import DataError
-from optirank.verbs.design import design
 from optirank.verbs.options import DesignOptions
-from profiles import changed, take_samples
+from profiles import changed, design, take_samples
 
 
 def test_a_panel_has_as_many_genes_as_asked_and_the_required_ones():

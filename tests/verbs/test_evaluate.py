@@ -19,17 +19,16 @@ from example_model import (
     training_result,
 )
 from optirank import tl
+from optirank.data.opening import open_profiles
 from optirank.datasets import DataError
-from optirank.io.reading import open_expression
 from optirank.report import render_page, write_page
-from optirank.verbs.evaluate import evaluate_profiles
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import DEFAULTS, PredictOptions
-from profiles import changed, take_samples
+from profiles import changed, evaluate_profiles, take_samples
 
 
 def evaluated(path, model, label, options=DEFAULTS):
-    with open_expression(path, label=label) as opened:
+    with open_profiles(path, label=[label]) as opened:
         return evaluate_profiles(opened, model, label, options)
 
 

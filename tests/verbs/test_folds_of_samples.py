@@ -9,8 +9,9 @@ import pytest
 
 from example_model import LABEL, as_anndata, reference_set
 from optirank import save
-from optirank.io.objects import labelled_profiles
-from optirank.verbs.training import TrainingOptions, train
+from optirank.data.objects import labelled_profiles
+from optirank.verbs.training import TrainingOptions
+from profiles import train
 
 
 def trained(adata, label, batch=None, **options):

@@ -10,18 +10,18 @@ import pytest
 
 from example_model import as_anndata
 from optirank import load, save, tl
+from optirank.data.joining import join_profiles
+from optirank.data.objects import profiles_of
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
-from optirank.io.objects import join
 from optirank.model.tree import SURE, fit_tree_control
-from optirank.ontology import ID_COLUMN
 from optirank.report import write_page
 from optirank.verbs.cards import model_card
-from optirank.verbs.evaluate import evaluate_profiles
 from optirank.verbs.label_files import predict_file
-from optirank.verbs.predict import PredictOptions, label_profiles
-from optirank.verbs.training import TrainingOptions, train
-from profiles import changed
+from optirank.verbs.labels import ID_COLUMN
+from optirank.verbs.predict import PredictOptions
+from optirank.verbs.training import TrainingOptions
+from profiles import changed, evaluate_profiles, label_profiles, train
 
 LYMPHOID = ("b cell", "t cell", "nk cell")
 LEAVES = (*LYMPHOID, "monocyte", "dendritic cell")
@@ -272,7 +272,8 @@ def test_sources_without_a_common_class_are_refused_with_the_remedy(sets):
     reference, _ = sets
     other = reference.copy()
     other.obs["cell_type"] = [f"{label}s" for label in other.obs["cell_type"]]
-    both = join([reference, other], ["one", "two"])
+    sets = [profiles_of(reference), profiles_of(other)]
+    both = join_profiles(sets, ["one", "two"])
     asked = options(label="cell_type", batch="file")
     with pytest.raises(DataError, match=r"no class is in two sources .* mapping="):
         train(both, asked)

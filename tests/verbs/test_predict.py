@@ -16,15 +16,14 @@ import pytest
 from example_model import N_QUERY, as_anndata, panel_names
 from expression_files import write_rows
 from optirank import tl
+from optirank.data.conversion import write_table
 from optirank.datasets import DataError
-from optirank.io.reading import write_table
 from optirank.model import MissingGenesError, save
 from optirank.verbs import query as query_pass
 from optirank.verbs.label_files import predict_file, write_record
 from optirank.verbs.options import PredictOptions
-from optirank.verbs.predict import label_profiles
 from optirank.verbs.withholding import NO_INFORMATION
-from profiles import changed, take_genes, take_samples
+from profiles import changed, label_profiles, take_genes, take_samples
 
 
 def with_panel(model, **changes):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from optirank._util.notes import collected_notes
-from optirank.io.data import DataError
+from optirank.data.errors import DataError
 from optirank.verbs.options import TrainingOptions
 from optirank.verbs.samples import (
     counts_by_file,

@@ -9,14 +9,15 @@ import pytest
 
 from example_model import LABEL, reference_set
 from optirank._util.matrices import PerSample, as_dense
+from optirank.data.conversion import write_h5ad
+from optirank.data.joining import join_profiles
+from optirank.data.objects import profiles_of
+from optirank.data.passes import run_pass
 from optirank.datasets import DataError
-from optirank.io.data import gene_names
-from optirank.io.objects import join
-from optirank.io.passes import run_pass
-from optirank.io.reading import write_h5ad
+from optirank.verbs import training
 from optirank.verbs.sources import genes_of_queries, open_sources
-from optirank.verbs.training import TrainingOptions, train
-from profiles import changed, take_genes, take_samples
+from optirank.verbs.training import TrainingOptions
+from profiles import changed, take_genes, take_samples, train
 
 
 def run(data, **options):
@@ -56,21 +57,22 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
     files = [tmp_path / "first.h5ad", tmp_path / "second.h5ad"]
     with open_sources(files, [LABEL]) as (joined, batch):
         assert batch == "file"
-        assert gene_names(joined).tolist() == data.var_names[50:150].tolist()
-        assert sum(part.n_obs for part in joined) == 150
+        assert joined[1].genes.tolist() == data.var_names[50:150].tolist()
+        assert sum(part.n_samples for part in joined) == 150
         rows = np.array([0, 74, 75, 149])
-        kept = PerSample(4, as_dense)
-        run_pass(joined, [kept], data.var_names[[53, 51]], size=1, rows=rows)
+        kept = PerSample(as_dense)
+        run_pass(joined, [kept], np.array([3, 1]), size=1, rows=rows)
         np.testing.assert_array_equal(
             kept.result(), data.X.toarray()[rows][:, [53, 51]]
         )
-        result = run(joined, batch=batch)
+        options = TrainingOptions(label=LABEL, n_genes=20, n_jobs=1, batch=batch)
+        result = training.train(joined, options)
     assert set(result.held_out["source"]) == {"first", "second"}
     twice = open_sources([files[0], files[0]], [LABEL])
     with pytest.raises(DataError, match="is named twice"), twice:
         pass
     with pytest.raises(DataError, match="genes in common"):
-        join([take_genes(data, data.var_names[:1]), second])
+        join_profiles([profiles_of(take_genes(data, [0])), profiles_of(second)])
     assert genes_of_queries(files) == data.var_names[50:150].tolist()
     assert genes_of_queries([]) is None
 
@@ -79,13 +81,9 @@ def test_genes_to_use_are_those_of_a_list_or_of_data(tmp_path):
     probes = tmp_path / "probes.txt"
     probes.write_text("# ordered\nCD4\nCD8A\nMS4A1\n")
     assert genes_of_queries([probes]) == ["CD4", "CD8A", "MS4A1"]
-    says_rows = tmp_path / "query.gct"
-    says_rows.write_text(
-        "#1.2\n3\t2\nName\tDescription\tone\ttwo\n"
-        "CD8A\tna\t1\t2\nCD4\tna\t0\t2\nCD19\tna\t3\t1\n"
-    )
-    assert genes_of_queries([says_rows]) == ["CD8A", "CD4", "CD19"]
-    assert genes_of_queries([probes, says_rows]) == ["CD4", "CD8A"]
+    turned = tmp_path / "query.tsv"
+    turned.write_text("id\tname\tone\nE8\tCD8A\t1\nE4\tCD4\t0\nE19\tCD19\t3\n")
+    assert genes_of_queries([probes, turned]) == ["CD4", "CD8A"]
     table = tmp_path / "query.csv"
     table.write_text("sample,CD4,CD8A\none,1,2\ntwo,3,4\n")
-    assert genes_of_queries([table], "columns") == ["CD4", "CD8A"]
+    assert genes_of_queries([probes, table]) == ["CD4", "CD8A"]

@@ -12,11 +12,17 @@ from optirank._util.matrices import STANDARDISED
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
 from optirank.model import save
-from optirank.verbs.evaluate import evaluate_profiles
-from optirank.verbs.predict import label_profiles
 from optirank.verbs.samples import labelled_samples
-from optirank.verbs.training import TrainingOptions, train
-from profiles import changed, made, take_genes, take_samples
+from optirank.verbs.training import TrainingOptions
+from profiles import (
+    changed,
+    evaluate_profiles,
+    label_profiles,
+    made,
+    take_genes,
+    take_samples,
+    train,
+)
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,13 @@ from scipy.stats import rankdata
 
 from example_model import telling_model, telling_pair
 from optirank._util.matrices import STANDARDISED
-from optirank.io.reading import write_h5ad
+from optirank.data.conversion import write_h5ad
 from optirank.panel.further import Agreement
 from optirank.tl import annotate
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import PredictOptions
-from optirank.verbs.predict import label_profiles
 from optirank.verbs.query import ALARM_BELOW, Trust
-from profiles import changed
+from profiles import changed, label_profiles
 
 CLASSES = ["b cell", "t cell", "monocyte"]
 

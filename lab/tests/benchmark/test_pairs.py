@@ -10,7 +10,7 @@ import pytest
 from anndata import AnnData
 
 from benchmark_cases import make_set
-from optirank.io.reading import write_h5ad
+from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.pairs import CheckedPairs, check_pairs, read_pairs
 from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.data.profiles import changed, take_samples

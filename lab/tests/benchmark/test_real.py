@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from benchmark_cases import FIRST, SECOND, TASKS, THIRD, designs, make_set, write_sets
-from optirank.io.reading import write_h5ad
+from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.designs import QUICK, RealTasks, genes_of_best_t
 from optirank_lab.benchmark.results import Storage
 from optirank_lab.benchmark.sets import Set, log_values

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
 from fake_peers import GOOD, make_peer
 from optirank.cli.command import BAD_INPUT, INTERRUPTED, UNEXPECTED
-from optirank.io.reading import write_h5ad
+from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.tasks import built_in
 from optirank_lab.cli import app
 

@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 
 from expression_files import assert_equal, dense, make
+from optirank.data.conversion import write_h5ad
 from optirank.datasets import DataError, read_expression
-from optirank.io.reading import write_h5ad
 from optirank_lab import load_dataset
 from optirank_lab.data.building import build
 from optirank_lab.data.fetching import ByHandError, download, fetch, fetch_all

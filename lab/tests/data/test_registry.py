@@ -8,11 +8,11 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 import pytest
+from optirank.io.homologs import HOMOLOG_TABLE
 
 from expression_files import make
+from optirank.data.conversion import write_h5ad, write_table
 from optirank.datasets import DataError
-from optirank.io.homologs import HOMOLOG_TABLE
-from optirank.io.reading import write_h5ad, write_table
 from optirank_lab import load_dataset
 from optirank_lab.data import registry as sets
 from optirank_lab.data.registry import (

@@ -5,9 +5,9 @@ import pytest
 
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
-from optirank.ranks.orders import order_samples
 from optirank.estimators.search import HELD_OUT, OptirankFamily, Unit, units_of_folds
 from optirank.estimators.selection import make_folds
+from optirank.ranks.orders import order_samples
 from optirank_lab.benchmark.families import RankFamily
 from optirank_lab.device.backend import order_on_device, orders_for
 from optirank_lab.device.search import search

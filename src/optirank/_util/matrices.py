@@ -1,17 +1,5 @@
 """Matrices of samples by genes: as plain arrays, what kind of values they hold, and
-passes over their samples.
-
-A pass is a fold: blocks of samples are added to accumulators.
-
-An accumulator has three methods: ``add(block, rows)`` takes the samples of a block,
-whose places among all samples are the slice ``rows``; ``merge(other)`` takes what
-another one has gathered from the samples that follow; ``result()`` gives what was
-looked for. Sums are added up in one order: over the blocks of a group, then over the
-groups. So results have the same bits wherever the groups are folded.
-
-``add`` binds attributes anew and never changes what they hold. A shallow copy of an
-accumulator that is empty is therefore empty too, and what was gathered are the
-attributes that differ from those of the empty one.
+looks at their samples block by block.
 """
 
 from __future__ import annotations
@@ -104,6 +92,14 @@ def per_ten_thousand(X: Any, scale: str) -> Any:
     return values * _factors(values)[:, None]
 
 
+def constant_rows(X: Any) -> NDArray[np.bool_]:
+    """Which samples have the same value in every gene, and so no order of genes."""
+    if not X.shape[1]:
+        return np.ones(X.shape[0], dtype=bool)
+    lowest, highest = X.min(axis=1), X.max(axis=1)
+    return np.ravel(as_dense(lowest)) == np.ravel(as_dense(highest))
+
+
 def looks_standardised(X: Any) -> bool:
     """Whether the values were standardised per gene, see `GeneMoments.result`."""
     moments = GeneMoments()
@@ -182,56 +178,62 @@ def _is_sparse(X: Any) -> bool:
 Progress = Callable[[int, int], None]  # called with what is done, and of how much
 
 
-class Accumulator(Protocol):
-    """What a pass feeds with blocks of samples."""
+class Look(Protocol):
+    """What looks at the samples of a pass (`optirank.data.passes.run_pass`).
+
+    It may have two attributes: ``genes``, positions of the genes that it wants, in this
+    order (without one it gets all genes of the pass); and ``blocks_per_task``, how many
+    blocks are looked at together on a cluster (without one a single one: sums that
+    depend on the order of the blocks then have the same bits there).
+    """
 
     def add(self, block: Any, rows: slice) -> None:
-        """Take the samples of a block: an array or a CSR matrix."""
+        """Look at the samples of a block, an array or a CSR matrix, whose places among
+        all samples of the pass are ``rows``.
+        """
 
     def merge(self, other: Self) -> None:
-        """Take what another one gathered from the samples that follow."""
+        """Take what another one has seen of the samples that follow."""
 
     def result(self) -> Any:
         """What was looked for."""
 
 
 class PerSample:
-    """Gathers what a function gives for the samples of a block: an array with one
-    entry, or row, per sample.
+    """What a function gives for the samples of a block: an array with one entry, or
+    row, per sample.
 
     Parameters
     ----------
-    n_samples : of all blocks.
     of_block : the function.
+    genes : see `Look`.
     every : every so many-th sample is looked at, the first among them.
     """
 
     def __init__(
-        self, n_samples: int, of_block: Callable[[Any], NDArray], every: int = 1
+        self,
+        of_block: Callable[[Any], NDArray],
+        genes: NDArray | None = None,
+        every: int = 1,
     ) -> None:
-        self._n_samples = -(-n_samples // every)
+        self.genes = genes
         self._of_block = of_block
         self._every = every
-        self._starts: list[int] = []
         self._parts: list[NDArray] = []
-        self._whole: NDArray | None = None
 
     def add(self, block: Any, rows: slice) -> None:
         """Keep the entries of the samples of a block whose turn it is."""
         if self._every > 1:
             block = block[-rows.start % self._every :: self._every]
         if block.shape[0]:
-            self._starts = [*self._starts, -(-rows.start // self._every)]
-            self._parts = [*self._parts, self._of_block(block)]
+            self._parts.append(self._of_block(block))
 
     def merge(self, other: Self) -> None:
-        """Put the entries of others where their samples are."""
-        for start, entries in zip(other._starts, other._parts, strict=True):
-            if self._whole is None:
-                shape = (self._n_samples, *entries.shape[1:])
-                self._whole = np.empty(shape, entries.dtype)
-            self._whole[start : start + len(entries)] = entries
+        """Add the entries of the samples that follow."""
+        self._parts += other._parts
 
     def result(self) -> NDArray:
         """The entries of all samples, in order."""
-        return np.zeros(0) if self._whole is None else self._whole
+        if len(self._parts) > 1:
+            self._parts = [np.concatenate(self._parts)]
+        return self._parts[0] if self._parts else np.zeros(0)

@@ -93,7 +93,7 @@ def design(
       optirank design ref.h5ad --label type --query probes.txt -o panel.csv
       optirank design ref.h5ad --label type --test spots.h5ad -o panel.csv
     """
-    from optirank.io.reading import is_table, open_file
+    from optirank.data.opening import open_profiles
     from optirank.model import save
     from optirank.verbs.design import design as run
     from optirank.verbs.options import DesignOptions
@@ -107,7 +107,7 @@ def design(
         per_class=per_class,
         min_mean=min_mean,
         max_mean=max_mean,
-        query_genes=genes_of_queries(query or (), genes_in),
+        query_genes=genes_of_queries(query or ()),
         name=name,
         description=description,
         n_jobs=n_jobs or -1,
@@ -125,12 +125,11 @@ def design(
     )
     judging: Any = nullcontext()
     if test is not None:
-        in_table = genes_in if is_table(test) else None
-        judging = open_file(test, label=asked.label[-1], genes_in=in_table)
+        judging = open_profiles(test, label=[asked.label[-1]])
     written = {"the panel": out, "the model": model, "the report": report}
     inputs = [*files, *(query or ()), *(include or ()), *(exclude or ())]
     inputs += [test, gene_list, samples]
-    opened = open_sources(files, asked.label, batch, for_query=bool(query), **reading)
+    opened = open_sources(files, asked.label, batch, exclude=asked.exclude, **reading)
     with (
         outputs(written, inputs, force=force) as target,
         opened as (data, source_column),

@@ -154,7 +154,4 @@ def renamed(items: Sequence[str] | None) -> dict[str, str]:
 
 def reading(**options: Any) -> dict[str, Any]:
     """Those options of reading that are given."""
-    given = {name: value for name, value in options.items() if value}
-    if given.get("layer") == "raw":
-        given = given | {"layer": None, "use_raw": True}
-    return given
+    return {name: value for name, value in options.items() if value}

@@ -162,8 +162,8 @@ def evaluate(
       optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns
       optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=T cell'
     """
-    from optirank.io.cluster import cluster_at
-    from optirank.io.reading import open_file
+    from optirank.data.cluster import on_cluster
+    from optirank.data.opening import open_profiles
     from optirank.model import load
     from optirank.verbs.evaluate import evaluate_profiles
     from optirank.verbs.options import PredictOptions
@@ -189,21 +189,20 @@ def evaluate(
     with outputs(written, [query, model, samples], force=force) as target:
         fitted = load(model)
         with (
-            open_file(
-                query, label=label, known_genes=fitted.path_genes, **reading
-            ) as opened,
-            cluster_at(dask) as cluster,
+            open_profiles(
+                query, label=[label], known_genes=fitted.path_genes, **reading
+            ) as profiles,
+            on_cluster(dask),
             using_threads(n_jobs or -1),
             progress_bar("predicting", shown=not is_on("quiet")) as update,
         ):
             evaluation = evaluate_profiles(
-                opened,
+                profiles,
                 fitted,
                 label,
                 options,
                 mapping=names,
                 progress=update,
-                cluster=cluster,
             )
         show_notes(evaluation)
         _show_evaluation(evaluation)

@@ -81,8 +81,8 @@ def train(
       optirank train cells.h5ad --label lineage,type -o m.optirank
       optirank train x.csv --samples y.csv --label er -o er.optirank
     """
-    from optirank.io.cluster import cluster_at
-    from optirank.io.data import annotations_of, source_of
+    from optirank.data.cluster import on_cluster
+    from optirank.data.profiles import annotations_of, source_of
     from optirank.model import save
     from optirank.verbs.options import TrainingOptions
     from optirank.verbs.samples import counts_by_file
@@ -97,7 +97,7 @@ def train(
         mapping=opt.renamed(mapping),
         method=method,
         n_genes=n_genes or "auto",
-        query_genes=genes_of_queries(query or (), genes_in),
+        query_genes=genes_of_queries(query or ()),
         name=name,
         description=description,
         n_jobs=n_jobs or -1,
@@ -115,11 +115,11 @@ def train(
     written = {"the model": out, "the report": report}
     inputs = [*files, *(query or ()), *(include or ()), *(exclude or ())]
     inputs += [tree, ontology, samples]
-    opened = open_sources(files, asked.label, batch, for_query=bool(query), **reading)
+    opened = open_sources(files, asked.label, batch, exclude=asked.exclude, **reading)
     with (
         outputs(written, inputs, force=force, suffix=".optirank") as target,
         opened as (data, source_column),
-        cluster_at(dask) as cluster,
+        on_cluster(dask),
     ):
         asked = replace(asked, batch=source_column)
         if len(data) > 1:
@@ -133,7 +133,6 @@ def train(
                 command=recorded_command(),
                 source=", ".join(valid_text(path.name) for path in files),
                 progress=update,
-                cluster=cluster,
             )
         save(result.model, target, overwrite=True)
         show_sizes(result.curve)

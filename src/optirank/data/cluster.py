@@ -14,9 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from optirank.data.errors import DataError, need
 from optirank.data.opening import open_profiles
 from optirank.data.passes import Look, Pass, Stretch, distribution, reads_rows
-from optirank.data.profiles import DataError, Opening, Profiles, need
+from optirank.data.profiles import Opening, Profiles
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -35,6 +36,17 @@ def on_cluster(address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
+    with connect(address) as client:
+        token = distribution.set(functools.partial(_show, client))
+        try:
+            yield
+        finally:
+            distribution.reset(token)
+
+
+@contextlib.contextmanager
+def connect(address: str) -> Iterator[Client]:
+    """A client of the dask scheduler at an address, which has workers."""
     distributed = need("distributed", "dask", "a dask cluster")
     try:
         client = distributed.Client(
@@ -51,11 +63,7 @@ def on_cluster(address: str | None) -> Iterator[None]:
                 f"the dask scheduler at {address!r} has no workers: start some (dask "
                 f"worker {address})"
             )
-        token = distribution.set(functools.partial(_show, client))
-        try:
-            yield
-        finally:
-            distribution.reset(token)
+        yield client
 
 
 def _show(

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from optirank._util.matrices import value_scale
 from optirank._util.names import counted, some
 from optirank._util.notes import note
+from optirank.data.errors import DataError
 from optirank.data.passes import read_values
-from optirank.data.profiles import DataError, Profiles, duplicates, stripped
+from optirank.data.profiles import Profiles, duplicates, stripped
 
 GENE_EXPRESSION = "Gene Expression"  # the features of 10x that are genes
 _FEATURE_TYPES = ("feature_types", "feature_type")  # columns of var, in this order

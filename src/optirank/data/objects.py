@@ -16,13 +16,16 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank._util.notes import collected_notes, note
+from optirank.data.errors import DataError, need
 from optirank.data.features import gene_profiles
+from optirank.data.joining import FILE_COLUMN, join_profiles
 from optirank.data.passes import is_dask
-from optirank.data.profiles import DataError, Profiles, check_column, need
+from optirank.data.profiles import Profiles, check_column
 
 # Where other containers have tables that are AnnData: MuData, SpatialData
 TABLES_OF = {"mod": "modalities", "tables": "tables"}
 _RAW = "raw"  # the layer that stands for raw
+_LABELS = "label"  # the column of labels that were given apart from the data
 _ENOUGH = 0.9  # share of the known genes above which X is used as it is
 
 
@@ -91,7 +94,7 @@ def anndata_of(thing: Any, table: str | None = None) -> Any:
 
 def choose_table(tables: Any, name: str | None, source: object, what: str) -> Any:
     """The table to read: the one that is named, or the only one."""
-    names = [str(key) for key in tables]
+    names = sorted(map(str, tables))
     if not names:
         raise DataError(f"{source} has no {what}: aggregate the points first")
     if name is None and len(names) > 1:
@@ -220,3 +223,54 @@ def _profiles_of_frame(data: Any, no_genes: Sequence[str]) -> Profiles:
         values = values.astype(float)
     var = pd.DataFrame(index=numbers.columns.astype(str))
     return gene_profiles(values, frame.loc[:, is_beside], var, "the data frame")
+
+
+def labelled_profiles(
+    data: Any, label: Any, batch: str | None, **reading: Any
+) -> tuple[list[Profiles], str | tuple[str, ...], str | None]:
+    """Profiles of one or several objects, the columns of labels and that of sources.
+
+    ``label`` names columns, or is the labels themselves: by the names of samples where
+    a Series has them, else in their order. ``reading`` are options of `profiles_of`.
+    """
+    several = isinstance(data, Sequence) and not isinstance(data, str)
+    sets = [*data] if several else [data]
+    columns = _label_columns(label, sets[0], reading.get("table"))
+    named = [*columns, *([] if batch is None else [batch])]
+    parts = [profiles_of(part, label=named, **reading) for part in sets]
+    if several and not columns:
+        raise TypeError(
+            "label: of several data sets, name the column with their labels"
+        )
+    asked = label if isinstance(label, str) else columns
+    if several:
+        return join_profiles(parts), asked, batch or FILE_COLUMN
+    if columns:
+        return parts, asked, batch
+    return [_with_labels(parts[0], label)], _LABELS, batch
+
+
+def _label_columns(label: Any, data: Any, table: str | None) -> tuple[str, ...]:
+    """The columns that are named, from coarse to fine; none where these are labels."""
+    if isinstance(label, str):
+        return (label,)
+    frame = data if is_frame(data) else getattr(anndata_of(data, table), "obs", None)
+    is_list = isinstance(label, list | tuple)
+    if is_list and set(getattr(frame, "columns", ())).issuperset(label):
+        return tuple(label)
+    return ()
+
+
+def _with_labels(profiles: Profiles, labels: Any) -> Profiles:
+    """Profiles with labels that were given apart, matched by the names of samples."""
+    values = np.asarray(labels, dtype=object)
+    names = profiles.sample_names
+    index = [str(name) for name in labels.index] if is_frame(labels) else []
+    if set(index) >= set(names):
+        by_name = dict(zip(index, values, strict=True))
+        values = np.array([by_name[name] for name in names], dtype=object)
+    elif len(values) != len(names):
+        raise DataError(
+            f"{len(values)} labels for {len(names)} samples: give one label per sample"
+        )
+    return replace(profiles, obs=profiles.obs.assign(**{_LABELS: values}))

@@ -15,18 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.files import path_problem
 from optirank._util.names import counted, some, valid_text
 from optirank._util.notes import collected_notes, note
+from optirank.data.errors import DataError, readable
 from optirank.data.objects import profiles_of_parts
-from optirank.data.profiles import (
-    DataError,
-    Opening,
-    Profiles,
-    check_column,
-    duplicates,
-    readable,
-)
+from optirank.data.profiles import Opening, Profiles, check_column, duplicates
 from optirank.data.stores import open_store, stored_matrix
 from optirank.data.tables import PARQUET, SUFFIXES, profiles_of_table, read_table
 from optirank.data.tenx import find_part, profiles_of_folder
@@ -138,8 +131,8 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist") from None
     except OSError as error:
-        problem = path_problem(error)
-        raise DataError(f"{str(path)[:200]} {problem}: check the path") from error
+        what = error.strerror
+        raise DataError(f"{str(path)[:200]}: {what}: check the path") from error
     except ValueError as error:  # a name with a null character
         raise DataError(f"{str(path)!r} is no name of a file: {error}") from error
     return path
@@ -173,10 +166,8 @@ def file_kind(path: Path) -> str:
     )
 
 
-def read_annotations(path: Path, key: str | None = None) -> pd.DataFrame:
-    """A table about samples, as text; their names are in the first column or in
-    ``key``.
-    """
+def read_annotations(path: Path) -> pd.DataFrame:
+    """A table about samples, as text; their names are in the first column."""
     with readable(path):
         frame = read_table(path, as_text=True).frame
     repeated = duplicates(frame.columns)
@@ -184,9 +175,6 @@ def read_annotations(path: Path, key: str | None = None) -> pd.DataFrame:
         raise DataError(
             f"{path} has several columns called {some(repeated)}: rename or remove them"
         )
-    if key is not None:
-        check_column(frame, key, str(path))
-        frame = frame.set_index(key)
     frame = frame.replace("", np.nan)
     names = duplicates(frame.index)
     if names:

@@ -11,42 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank.data.profiles import DataError, Profiles, readable, source_of
+from optirank._util.matrices import Look, Progress
+from optirank.data.errors import DataError, readable
+from optirank.data.profiles import Profiles, source_of
 
 Block = Any  # an array, or a CSR matrix
-Progress = Callable[[int, int], None]  # called with what is done, and of how much
 
 # Values of whole rows read together, of which some columns are kept: at most 160 MB
 _WHOLE_VALUES = 20_000_000
 # Up to so many rows between two wanted ones are cheaper to read than to leave out
 _GAP = 16
-
-
-class Look(Protocol):
-    """What looks at the samples of a pass.
-
-    It may have two attributes: ``genes``, positions of the genes that it wants, in this
-    order (without one it gets all genes of the pass); and ``blocks_per_task``, how many
-    blocks are looked at together on a cluster (without one a single one: sums that
-    depend on the order of the blocks then have the same bits there).
-    """
-
-    def add(self, block: Any, rows: slice) -> None:
-        """Look at the samples of a block, an array or a CSR matrix, whose places among
-        all samples of the pass are ``rows``.
-        """
-
-    def merge(self, other: Self) -> None:
-        """Take what another one has seen of the samples that follow."""
-
-    def result(self) -> Any:
-        """What was looked for."""
 
 
 def run_pass(

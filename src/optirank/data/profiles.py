@@ -1,23 +1,18 @@
-"""Profiles: samples by genes, the one object that the verbs work on, and the errors of
-data.
+"""Profiles: samples by genes, the one object that the verbs work on.
 
 `optirank.data.opening.open_profiles` makes them of a file, and
 `optirank.data.objects.profiles_of` of an AnnData or a data frame.
 `optirank.data.passes.run_pass` is the way to their values. Several data sets of one
 training are a list of profiles over the same genes
-(`optirank.data.genes.join_profiles`).
+(`optirank.data.joining.join_profiles`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,21 +20,10 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
+from optirank.data.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-class DataError(ValueError):
-    """A file or a choice of data that cannot be used; the message says why and
-    what to do.
-    """
-
-
-class MissingExtraError(ImportError):
-    """An optional dependency that is not installed; the message has the line that
-    installs it.
-    """
 
 
 class Opening(NamedTuple):
@@ -183,39 +167,3 @@ def text_column(obs: pd.DataFrame, column: str, source: str) -> pd.Series:
         for value in obs[column].astype(object)
     ]
     return pd.Series(text, index=obs.index, name=column, dtype=object)
-
-
-def need(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional module, or say which line installs it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{purpose} needs {module.split('.')[0]}: pip install 'optirank[{extra}]'"
-        ) from error
-
-
-@contextlib.contextmanager
-def readable(path: Path | str) -> Iterator[None]:
-    """Turn what libraries raise on a damaged file into a DataError with its name and
-    remedy.
-    """
-    try:
-        yield
-    except ImportError:
-        raise
-    except DataError as error:
-        if str(path) in str(error):
-            raise
-        raise DataError(f"{path}: {error}") from error
-    except MemoryError as error:
-        raise DataError(
-            f"{path} asks for more memory than there is: it is too large for this "
-            "machine, or damaged (copy or fetch it again)"
-        ) from error
-    except Exception as error:
-        text = " ".join(str(error).split())[:300]
-        raise DataError(
-            f"{path} cannot be read, it may be truncated or damaged: {text} "
-            "(copy or fetch it again)"
-        ) from error

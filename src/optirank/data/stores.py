@@ -23,9 +23,9 @@ from scipy import sparse
 
 from optirank._util.names import some
 from optirank._util.notes import note
+from optirank.data.errors import DataError
 from optirank.data.features import GENE_EXPRESSION
 from optirank.data.objects import TABLES_OF, choose_table
-from optirank.data.profiles import DataError
 
 
 def open_store(path: Path, table: str | None, stack: contextlib.ExitStack) -> Any:

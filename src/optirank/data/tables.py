@@ -26,9 +26,10 @@ import pandas as pd
 from optirank._util.matrices import inverted
 from optirank._util.names import some
 from optirank._util.notes import note
+from optirank.data.errors import DataError, need
 from optirank.data.features import gene_profiles
 from optirank.data.genes import without_case
-from optirank.data.profiles import DataError, Profiles, duplicates, need, stripped
+from optirank.data.profiles import Profiles, duplicates, stripped
 
 # How files with a table of text end, in lower case; also before .gz
 SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
@@ -55,6 +56,19 @@ class Table(NamedTuple):
     decimal: str
     path: Path
 
+    def columns_of_text(self) -> list[pd.Series]:
+        """The columns that are not parsed as numbers, as text."""
+        kinds = [dtype.kind for dtype in self.frame.dtypes]
+        texts = [k for k, kind in enumerate(kinds) if kind not in "biuf"]
+        return [self.frame.iloc[:, k].astype(str) for k in texts]
+
+    def names(self) -> list[str]:
+        """All names: of the lines, of the columns, and in columns of text."""
+        frame = self.frame
+        beside = [frame.index, *self.columns_of_text()]
+        names = [str(frame.index.name), *frame.columns, *(n for c in beside for n in c)]
+        return list(dict.fromkeys(names))
+
 
 def profiles_of_table(
     path: Path,
@@ -73,6 +87,11 @@ def profiles_of_table(
     of `optirank.data.opening.open_profiles`.
     """
     table = read_table(path)
+    if not table.frame.shape[1]:
+        raise DataError(
+            f"{path} has a single column: separate its columns by commas, tabs or "
+            "semicolons"
+        )
     known = set(map(without_case, known_genes))
     _refuse_long(table, known)
     in_rows = genes_in == "rows"
@@ -110,7 +129,8 @@ def _has_genes_in_rows(
     """
     header = table.frame.columns
     n_in_header = _n_shared(known, header)
-    n_in_lines = max(_n_shared(known, names) for names in _names_beside(table))
+    beside = [table.frame.index, *table.columns_of_text()]
+    n_in_lines = max(_n_shared(known, names) for names in beside)
     if n_in_lines != n_in_header:
         return n_in_lines > n_in_header
     n_samples_in_header = int(header.isin([*sample_names]).sum())
@@ -126,13 +146,6 @@ def _has_genes_in_rows(
     )
 
 
-def _names_beside(table: Table) -> list[Iterable[str]]:
-    """The names of the lines, and the columns of text."""
-    kinds = [dtype.kind for dtype in table.frame.dtypes]
-    texts = [k for k, kind in enumerate(kinds) if kind not in "biuf"]
-    return [table.frame.index, *(table.frame.iloc[:, k].astype(str) for k in texts)]
-
-
 def _n_shared(known: set[str], names: Iterable[str]) -> int:
     return len(known.intersection(map(without_case, names))) if known else 0
 
@@ -142,7 +155,7 @@ def _refuse_long(table: Table, known: set[str]) -> None:
     lines than names.
     """
     n_lines, n_columns = table.frame.shape
-    beside = _names_beside(table)
+    beside = [table.frame.index, *table.columns_of_text()]
     is_narrow = n_columns - (len(beside) - 1) <= 2
     for number, names in enumerate(beside):
         n_names = len(set(names))
@@ -255,11 +268,6 @@ def read_table(path: Path, *, as_text: bool = False) -> Table:
         return Table(_with_plain_names(frame), ".", path)
     with open_text(path) as file:
         header, n_skipped, separator, first_line = _header(file, path)
-    if len(header) == 1 and not as_text:
-        raise DataError(
-            f"{path} has a single column: separate its columns by commas, tabs or "
-            "semicolons"
-        )
     has_commas = separator != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line))
     decimal = "," if has_commas else "."
     with open_text(path) as file, warnings.catch_warnings():
@@ -280,7 +288,7 @@ def read_table(path: Path, *, as_text: bool = False) -> Table:
             low_memory=False,
             **options,
         )
-    frame = frame.set_index(0).set_axis(header[1:], axis=1)
+    frame = frame.set_index(0).set_axis(header[1:], axis=1).rename_axis(header[0])
     return Table(_with_plain_names(frame), decimal, path)
 
 
@@ -289,8 +297,9 @@ def _with_plain_names(frame: pd.DataFrame) -> pd.DataFrame:
     characters (NFC).
     """
     for axis in (0, 1):
-        names = [unicodedata.normalize("NFC", str(name)) for name in frame.axes[axis]]
-        frame = frame.set_axis(stripped(names), axis=axis)
+        plain = [unicodedata.normalize("NFC", str(name)) for name in frame.axes[axis]]
+        names = pd.Index(stripped(plain), name=frame.axes[axis].name)
+        frame = frame.set_axis(names, axis=axis)
     return frame
 
 

@@ -14,8 +14,9 @@ from scipy.io import mminfo
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
+from optirank.data.errors import DataError, readable
 from optirank.data.features import GENE_EXPRESSION, gene_profiles
-from optirank.data.profiles import DataError, Profiles, readable
+from optirank.data.profiles import Profiles
 from optirank.data.stores import tenx_features
 from optirank.data.tables import open_text
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.files import check_outputs
-from optirank.io.data import DataError, make_profiles
-from optirank.io.reading import write_h5ad, write_table
+from optirank.data.conversion import write_h5ad, write_table
+from optirank.data.errors import DataError
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -42,6 +42,7 @@ def make_example(
     Each platform measures a few genes that the other does not.
     """
     import pandas as pd
+    from anndata import AnnData
     from scipy.sparse import csr_matrix
 
     if min(n_reference, n_query) < 10:
@@ -81,7 +82,7 @@ def make_example(
         obs = pd.DataFrame(about, index=samples)
         var = pd.DataFrame(index=pd.Index(genes))
         X = csr_matrix(X, dtype=np.float32)
-        pair.append(make_profiles(X, obs, var, f"example_{name}"))
+        pair.append(AnnData(X, obs, var))
     lost = rng.permutation(np.flatnonzero(np.isin(genes, families["other"])))
     lost = lost[: 2 * ONLY_ONE_PLATFORM].reshape(2, ONLY_ONE_PLATFORM)
     kept = [np.setdiff1d(np.arange(len(genes)), missing) for missing in lost]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optirank._util.metrics import row_correlations
-from optirank.io.genes import match_genes
+from optirank.data.genes import match_genes
 from optirank.model.confidence import class_codes
 
 _ENOUGH = 101  # held-out samples of a label from which it has a median of its own

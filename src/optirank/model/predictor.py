@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optirank._util.names import counted, some
-from optirank.io.genes import GeneMatch, match_genes
+from optirank.data.genes import GeneMatch, match_genes
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import Likeness
 from optirank.ranks.scoring import check_ties, panel_ranks, probabilities, score_rows

@@ -237,7 +237,7 @@ def search_panels(
         groups = sort_groups(X[:, widest])
     else:
         rows = np.arange(len(codes))
-        sorting = PerSample(len(codes), sort_groups)
+        sorting = PerSample(sort_groups)
         run_pass([sorting], widest)
         groups = sorting.result()
     samples = samples_of(groups, codes[rows], sample_weight[rows])

@@ -106,8 +106,6 @@ class RanksByLabel:
     every : every so many-th sample is looked at, the first among them.
     """
 
-    takes_all = True  # also of blocks of which other accumulators get a panel alone
-
     def __init__(
         self,
         label: LabelsOfBlock,
@@ -237,14 +235,12 @@ def _of_query(current: NDArray, genes: NDArray, run_pass: Pass) -> NDArray:
 
     labels = current.argmax(axis=1)
     rows = _surest(current, labels)
-    teaching = PerSample(len(rows), ranks)
+    teaching = PerSample(ranks)
     run_pass([teaching], genes, rows)
     means = teaching.result().mean(axis=0)
     model = LogisticRegression(C=_C, class_weight="balanced", max_iter=500, tol=1e-3)
     model.fit(teaching.result() - means, labels[rows])
-    given = PerSample(
-        len(labels), lambda block: model.predict_proba(ranks(block) - means)
-    )
+    given = PerSample(lambda block: model.predict_proba(ranks(block) - means))
     run_pass([given], genes)
     probabilities = np.full(current.shape, _LEAST)
     probabilities[:, model.classes_] = np.maximum(given.result(), _LEAST)

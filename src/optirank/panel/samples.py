@@ -8,7 +8,6 @@ the scale of their values changes a model.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.matrices import Accumulator, as_dense
+from optirank._util.matrices import Look, as_dense
 from optirank._util.work import threads_in_use
 
 if TYPE_CHECKING:
@@ -58,17 +57,13 @@ class ClassSums:
         self.leading = np.zeros((n_parts, n_genes))
         self.trailing = np.zeros((n_parts, n_genes))
 
-    def plus(self, other: ClassSums) -> ClassSums:
-        """The sums of the samples of both."""
-        both = copy.deepcopy(self)
-        for name, total in vars(both).items():
+    def add(self, other: ClassSums) -> None:
+        """Add the sums of other samples."""
+        for name, total in vars(self).items():
             total += vars(other)[name]
-        return both
 
-    def plus_samples(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
-        """The sums with more samples, of classes and parts that are given as
-        numbers.
-        """
+    def add_samples(self, X: Any, codes: NDArray, parts: NDArray) -> None:
+        """Add samples, of classes and parts that are given as numbers."""
         from optirank._compiled.rank_loops import add_places
 
         n, d = X.shape
@@ -79,12 +74,10 @@ class ClassSums:
             values = as_dense(X).ravel()
             indptr = np.arange(0, n * d + 1, d)
             genes = np.tile(np.arange(d, dtype=np.int32), n)
-        both = copy.deepcopy(self)
-        np.add.at(both.sizes, (parts, codes), 1)
-        cells = parts * both.sizes.shape[1] + codes
-        totals = both.sums.reshape(-1, d), both.leading, both.trailing
+        np.add.at(self.sizes, (parts, codes), 1)
+        cells = parts * self.sizes.shape[1] + codes
+        totals = self.sums.reshape(-1, d), self.leading, self.trailing
         add_places(indptr, genes, values, cells, parts, PLACE_STEPS, *totals)
-        return both
 
     def parted(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
         """The same sums of one part, where some of its samples are in other parts."""
@@ -164,7 +157,9 @@ def class_sums(
     """
     parts = np.zeros(len(codes), np.intp) if parts is None else parts
     n_parts = int(parts.max(initial=0)) + 1
-    return ClassSums(n_parts, n_classes, X.shape[1]).plus_samples(X, codes, parts)
+    sums = ClassSums(n_parts, n_classes, X.shape[1])
+    sums.add_samples(X, codes, parts)
+    return sums
 
 
 def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
@@ -178,21 +173,18 @@ def matrix_blocks(X: Any, columns: NDArray | None = None) -> Iterator[Any]:
 
 def fold_matrix(
     X: Any,
-    accumulators: Sequence[Accumulator],
+    looks: Sequence[Look],
     columns: NDArray | None = None,
     rows: NDArray | None = None,
 ) -> None:
-    """Feed accumulators with the samples of a matrix in memory, see `Pass`."""
+    """Show looks the samples of a matrix in memory, see `Pass`."""
     X = X if rows is None else X[rows]
-    gathered = [copy.copy(accumulator) for accumulator in accumulators]
     start = 0
     for block in matrix_blocks(X, columns):
         stop = start + block.shape[0]
-        for own in gathered:
-            own.add(block, slice(start, stop))
+        for look in looks:
+            look.add(block, slice(start, stop))
         start = stop
-    for accumulator, own in zip(accumulators, gathered, strict=True):
-        accumulator.merge(own)
 
 
 class DrawnSamples:
@@ -249,24 +241,23 @@ class DrawnSamples:
         self._kept: list[tuple[NDArray, Any, NDArray]] = []
 
     @property
-    def together(self) -> int:
-        """Blocks of a group: as many as make it worth sending their sums."""
+    def blocks_per_task(self) -> int:
+        """As many as make it worth sending their sums, which are exact."""
         return int(np.clip(self.sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
 
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
         codes = self._codes[rows]
         places = places_in_sample(block)
-        self.sums = self.sums.plus_samples(places, codes, self._parts[rows])
+        self.sums.add_samples(places, codes, self._parts[rows])
         hashes = row_hashes(places, self._keys, PLACE_STEPS)
         kept = np.flatnonzero(hashes <= self._limits[codes])
-        of_block = rows.start + kept, block[kept], hashes[kept]
-        self._kept = [*self._kept, of_block]
+        self._kept.append((rows.start + kept, block[kept], hashes[kept]))
 
     def merge(self, other: DrawnSamples) -> None:
         """Add the sums and samples that follow."""
-        self.sums = self.sums.plus(other.sums)
-        self._kept = self._kept + other._kept
+        self.sums.add(other.sums)
+        self._kept += other._kept
 
     def result(self) -> tuple[ClassSums, NDArray, Any, NDArray, int]:
         """What there is to fit to.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from optirank._util.files import replacing
 from optirank._util.names import some
-from optirank.io.data import DataError, need
+from optirank.data.errors import DataError, need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

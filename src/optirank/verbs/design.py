@@ -22,7 +22,7 @@ from optirank._util.matrices import per_ten_thousand, value_scale
 from optirank._util.names import some
 from optirank._util.notes import collected_notes, note, warn
 from optirank._util.work import one_blas_thread, using_threads
-from optirank.io.data import DataError
+from optirank.data.errors import DataError
 from optirank.panel.drills import HeldOutSamples
 from optirank.panel.samples import class_sums
 from optirank.verbs.design_tables import (

@@ -11,12 +11,8 @@ import pandas as pd
 
 from optirank._util.metrics import wilson
 from optirank._util.names import look_alike, some
-from optirank.io.data import (
-    DataError,
-    annotations_of,
-    source_of,
-    text_column,
-)
+from optirank.data.errors import DataError
+from optirank.data.profiles import text_column
 from optirank.model.tree import NO_LABEL, Tree
 from optirank.verbs.labels import level_names
 from optirank.verbs.options import DEFAULTS, PredictOptions, Result
@@ -27,11 +23,10 @@ from optirank.verbs.performance import (
 from optirank.verbs.predict import label_profiles
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from numpy.typing import NDArray
 
     from optirank._util.matrices import Progress
-    from optirank.io.cluster import Cluster
+    from optirank.data.profiles import Profiles
     from optirank.model import Model
     from optirank.verbs.labels import Labels
 
@@ -85,14 +80,13 @@ class Evaluation(Result):
 
 
 def evaluate_profiles(
-    adata: AnnData,
+    profiles: Profiles,
     model: Model,
     label: str,
     options: PredictOptions = DEFAULTS,
     *,
     mapping: Mapping[str, str] | None = None,
     progress: Progress | None = None,
-    cluster: Cluster | None = None,
 ) -> Evaluation:
     """Label the samples of an open file or an AnnData and compare with a column.
 
@@ -101,14 +95,13 @@ def evaluate_profiles(
 
     Parameters
     ----------
-    adata, model, options, progress, cluster : as in `label_profiles`.
+    profiles, model, options, progress : as in `label_profiles`.
     label : the column with the true classes.
     mapping : names of classes in that column, and the model's names for them.
     """
-    source = source_of(adata)
-    obs = annotations_of(adata)
-    truth = _mapped(text_column(obs, label, source), mapping, model, source)
-    labels = label_profiles(adata, model, options, progress, cluster=cluster)
+    source = profiles.source
+    truth = _mapped(text_column(profiles.obs, label, source), mapping, model, source)
+    labels = label_profiles(profiles, model, options, progress)
     names = np.array(labels.model.labels, dtype=object)
     has_label = np.array([isinstance(name, str) for name in truth])
     known = np.isin(truth, names) & has_label

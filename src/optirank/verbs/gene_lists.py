@@ -15,8 +15,8 @@ import numpy as np
 
 from optirank._util.names import counted, some
 from optirank._util.notes import note
-from optirank.io.data import DataError
-from optirank.io.genes import match_genes
+from optirank.data.errors import DataError
+from optirank.data.genes import match_genes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

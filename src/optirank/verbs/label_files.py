@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,10 @@ import pandas as pd
 
 from optirank._util.files import check_outputs, file_digest, replacing, write_text
 from optirank._util.names import valid_text
-from optirank.io.cluster import cluster_at, parts_folder, run_of
-from optirank.io.data import DataError, need
-from optirank.io.reading import check_path, guess_format, open_file
-from optirank.model.file import as_model, model_digest
+from optirank.data.cluster import on_cluster
+from optirank.data.errors import DataError, need
+from optirank.data.opening import check_path, open_profiles
+from optirank.model.file import as_model
 from optirank.verbs.labels import Labels
 from optirank.verbs.options import DEFAULTS, PredictOptions
 from optirank.verbs.predict import label_profiles
@@ -58,54 +58,36 @@ def predict_file(
     class), ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds,
     or ``.zarr``, an AnnData with that alone. Of several files, each is labelled as if
     it were alone, and a column says which file a sample is from. ``dask`` is the
-    address of a dask scheduler whose workers can read ``path``. A run that is
-    interrupted goes on where it stopped. ``reading`` are options of
-    :func:`optirank.datasets.read_expression`.
+    address of a dask scheduler whose workers can read ``path``. ``reading`` are options
+    of `optirank.data.opening.open_profiles`.
     """
     files = [path] if isinstance(path, str | os.PathLike) else path
     paths = [Path(file) for file in files]
     out = Path(out)
-    _check_files(paths, out, reading)
+    _check_files(paths, out)
     fitted = as_model(model)
     names = names_of_files(paths)
-    run = run_of(model_digest(fitted), paths, options.given(), reading)
-    # A column of a table with clusters is no gene
-    is_beside = reading.get("genes_in") == "columns" and not reading.get("samples")
-    clusters = options.clusters if is_beside else None
+    columns = [options.clusters] if options.clusters else []
+    known = {"label": columns, "known_genes": fitted.path_genes}
     parts = []
-    with cluster_at(dask, parts_folder(out), run) as cluster:
+    with on_cluster(dask):
         for file in paths:
-            with open_file(
-                file, label=clusters, known_genes=fitted.path_genes, **reading
-            ) as opened:
-                parts.append(
-                    label_profiles(
-                        opened,
-                        fitted,
-                        options,
-                        progress,
-                        reading.get("genes_in"),
-                        cluster,
-                    )
-                )
-        labels = join_labels(parts, names)
-        given: dict[str, Any] = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in reading.items()
-            if value
-        }
-        if "samples" in given:
-            given["samples"] = Path(given["samples"]).name
-        labels.record["options"] |= given
-        inputs = [*paths, *map(Path, filter(None, [reading.get("samples")]))]
-        labels.record["inputs"] = {
-            valid_text(path.name): file_digest(path) for path in inputs
-        }
-        write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
+            with open_profiles(file, **known, **reading) as profiles:
+                parts.append(label_profiles(profiles, fitted, options, progress))
+    labels = join_labels(parts, names)
+    given: dict[str, Any] = {name: value for name, value in reading.items() if value}
+    if "samples" in given:
+        given["samples"] = Path(given["samples"]).name
+    labels.record["options"] |= given
+    inputs = [*paths, *map(Path, filter(None, [reading.get("samples")]))]
+    labels.record["inputs"] = {
+        valid_text(path.name): file_digest(path) for path in inputs
+    }
+    write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
     return labels
 
 
-def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:
+def _check_files(paths: list[Path], out: Path) -> None:
     """Refuse, before any work, files that are not there and formats that labels cannot
     be written in.
     """
@@ -124,8 +106,7 @@ def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> No
     check_outputs({"the labels": out}, paths, force=True)
     for path in paths:
         check_path(path)
-        format_of_query = reading.get("format") or guess_format(path)
-        if suffix == ".h5ad" and format_of_query != "h5ad":
+        if suffix == ".h5ad" and path.suffix.lower() != ".h5ad":
             raise DataError(
                 f"{out} would be a copy of the query with labels, but {path} is not "
                 "an .h5ad: write the labels as .csv"

@@ -19,7 +19,6 @@ import pandas as pd
 
 from optirank._util.names import counted, some
 from optirank.model.tree import NO_LABEL, Tree
-from optirank.ontology import ID_COLUMN, term_ids
 from optirank.verbs.options import Result
 
 if TYPE_CHECKING:
@@ -61,6 +60,8 @@ FURTHER = (
     *("withheld_because", "alarm", "leaf", "leaf_confidence"),
     *("file", "cluster_label", "cluster_share"),
 )
+ID_COLUMN = "cell_type_ontology_term_id"  # CELLxGENE's name for ids of cell types
+NO_TERM = "unknown"  # CELLxGENE's word for a cell whose type has no term
 _WITH_LABELS = ("leaf", "cluster_label")  # columns of labels
 
 
@@ -206,7 +207,7 @@ class Labels(Result):
             columns["leaf"] = self.classes[self.chosen[rows]]
             columns["leaf_confidence"] = self.leaf_confidence[rows]
         if terms is not None:
-            ids = [*term_ids(self.words, terms.ids)]
+            ids = [terms.ids.get(label, NO_TERM) for label in self.words]
             columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
         if self.files is not None:
             columns["file"] = self.files[rows]

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.io.homologs import Homologs
     from optirank.model import Model
 
 File = str | os.PathLike[str]
@@ -106,7 +105,6 @@ class PredictOptions:
     adapt: bool = False
     target_error: float | None = None
     threshold: float | None = None
-    homologs: Homologs = None
 
     def __post_init__(self) -> None:
         if self.adapt not in (True, False):
@@ -121,10 +119,6 @@ class PredictOptions:
     def given(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
         values = {option.name: getattr(self, option.name) for option in fields(self)}
-        if isinstance(self.homologs, Mapping):
-            values["homologs"] = f"a mapping of {len(self.homologs)} genes"
-        elif self.homologs is not None:
-            values["homologs"] = os.fspath(self.homologs)
         return {
             name: value
             for name, value in values.items()

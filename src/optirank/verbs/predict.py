@@ -21,20 +21,11 @@ import pandas as pd
 import optirank
 from optirank._util.matrices import STANDARDISED
 from optirank._util.names import some
-from optirank.io.data import (
-    DataError,
-    about,
-    annotations_of,
-    gene_names,
-    notes_of,
-    other_names,
-    source_of,
-    text_column,
-)
-from optirank.io.genes import check_case
-from optirank.io.homologs import in_names_of
-from optirank.io.passes import blocks, run_pass
-from optirank.model import MissingGenesError, Model, Predictor
+from optirank.data.errors import DataError
+from optirank.data.genes import check_case
+from optirank.data.passes import read_values, run_pass
+from optirank.data.profiles import text_column
+from optirank.model import Model, Predictor
 from optirank.model.file import model_digest
 from optirank.model.likeness import value_notes
 from optirank.ranks.scoring import best_class
@@ -44,11 +35,10 @@ from optirank.verbs.query import Query
 from optirank.verbs.withholding import withhold
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.matrices import Accumulator, Progress
-    from optirank.io.cluster import Cluster
+    from optirank._util.matrices import Look, Progress
+    from optirank.data.profiles import Profiles
     from optirank.model import Predictor
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
@@ -59,32 +49,17 @@ NOT_CALIBRATED = (
 
 
 def label_profiles(
-    adata: AnnData,
+    profiles: Profiles,
     model: Model,
     options: PredictOptions = DEFAULTS,
     progress: Progress | None = None,
-    genes_in: str | None = None,
-    cluster: Cluster | None = None,
 ) -> Labels:
-    """Label the samples of an AnnData as readers leave it, see `predict_file`.
+    """Label the samples of profiles, see `predict_file`.
 
-    ``genes_in`` is what the user said of a table, for the error of a table that lies
-    the other way. ``cluster`` runs passes over the samples, see `optirank.io.passes`.
     The label of a single sample is explained.
     """
-    groups = _clusters_asked(adata, options)
-    adata = in_names_of(
-        adata,
-        model.path_genes,
-        known=() if model.further is None else model.further.genes.tolist(),
-        homologs=options.homologs,
-    )
-    query = Query(
-        adata,
-        _bind(adata, model, options, genes_in),
-        progress=progress,
-        cluster=cluster,
-    )
+    groups = _clusters_asked(profiles, options)
+    query = Query(profiles, _bind(profiles, model), progress=progress)
     labels = _decide(query, options, groups)
     if len(labels.chosen) > 1:
         return labels
@@ -125,8 +100,8 @@ def _decide(query: Query, options: PredictOptions, groups: NDArray | None) -> La
     alarm = np.array(["; ".join(query.alarms)], dtype=object)
     return Labels(
         model=model,
-        source=source_of(query.adata),
-        names=query.adata.obs_names.to_numpy(dtype=object),
+        source=query.profiles.source,
+        names=query.profiles.sample_names,
         chosen=chosen,
         codes=codes,
         reasons=reasons,
@@ -170,28 +145,25 @@ def _learned_probabilities(query: Query) -> NDArray[np.float64]:
     panel = query.predictor.panel
     plain = panel.probabilities(query.scores)
     soft = panel.probabilities(query.scores, calibrated=False)
-    genes = gene_names(query.adata)
 
     def over_query(
-        accumulators: Sequence[Accumulator],
+        looks: Sequence[Look],
         columns: NDArray | None = None,
         rows: NDArray | None = None,
     ) -> None:
-        chosen = None if columns is None else genes[columns]
-        run_pass(query.adata, accumulators, chosen, rows=rows)
+        run_pass(query.profiles, looks, columns, rows=rows)
 
-    learned = learn_from_query(soft, over_query, len(genes))
+    learned = learn_from_query(soft, over_query, len(query.profiles.genes))
     return sharpened(learned, float(plain.max(axis=1).mean()))
 
 
 def _clusters_asked(
-    adata: AnnData, options: PredictOptions
+    profiles: Profiles, options: PredictOptions
 ) -> NDArray[np.object_] | None:
     """The cluster of each sample, "" where it has none; None where they are not asked
     for. What the model or the query cannot give is refused.
     """
-    n_samples = adata.n_obs
-    source = source_of(adata)
+    n_samples, source = profiles.n_samples, profiles.source
     if not n_samples:
         raise DataError(f"{source} holds no samples: there is nothing to label")
     if options.adapt and n_samples < MIN_ADAPT:
@@ -201,7 +173,7 @@ def _clusters_asked(
         )
     if options.clusters is None:
         return None
-    obs = annotations_of(adata)
+    obs = profiles.obs
     if options.clusters not in obs.columns:
         raise DataError(
             f"{source} has no column {options.clusters!r} for its samples: there are "
@@ -216,50 +188,30 @@ def _clusters_asked(
 def _query_notes(query: Query) -> list[str]:
     """What the reader changed, which genes are missing, and what the values are."""
     predictor = query.predictor
-    notes = [*notes_of(query.adata), *predictor.notes()]
-    raw_genes = about(query.adata).get("raw_genes", ())
+    notes = [*query.profiles.notes, *predictor.notes()]
+    raw_genes = query.profiles.raw_genes
     in_raw = set(predictor.match.missing).intersection(raw_genes)
     if in_raw:
         notes.append(
-            f"{len(in_raw)} genes that are missing are in raw: use_raw=True reads it"
+            f"{len(in_raw)} genes that are missing are in raw: layer='raw' reads it"
         )
     notes += query.trust.notes()
     notes += value_notes(query.values, predictor.model.card.values)
     if query.standardised:
         notes.append(STANDARDISED)
         if raw_genes:
-            notes.append("raw may have the values before: use_raw=True reads it")
+            notes.append("raw may have the values before: layer='raw' reads it")
     return notes
 
 
-def _bind(
-    adata: AnnData,
-    model: Model,
-    options: PredictOptions,
-    genes_in: str | None,
-) -> Predictor:
+def _bind(profiles: Profiles, model: Model) -> Predictor:
     """The model over the columns of the data."""
-    many = adata.n_obs >= _COMPILE_FROM
+    many = profiles.n_samples >= _COMPILE_FROM
     compiled = True if many and importlib.util.find_spec("numba") else None
-    try:
-        predictor = model.bind(
-            gene_names(adata).tolist(),
-            other_names=other_names(adata),
-            compiled=compiled,
-        )
-    except MissingGenesError as error:
-        samples = set(adata.obs_names)
-        in_samples = [gene for gene in error.match.genes if gene in samples]
-        if genes_in is None or len(in_samples) <= error.match.present.sum():
-            raise
-        opposite = "rows" if genes_in == "columns" else "columns"
-        raise DataError(
-            f"{source_of(adata)}: the genes of the model are in its {opposite}, not in "
-            f"its {genes_in} ({some(in_samples, 3)}): use "
-            f"genes_in={opposite!r}"
-        ) from None
-    if options.homologs != "case":
-        check_case(predictor.match)
+    predictor = model.bind(
+        profiles.genes.tolist(), other_names=profiles.other_names(), compiled=compiled
+    )
+    check_case(predictor.match)
     return predictor
 
 
@@ -273,7 +225,7 @@ def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
         "model_sha256": model_digest(model),
         "optirank_version": optirank.__version__,
         "options": options.given(),
-        "query": Path(source_of(query.adata)).name,
+        "query": Path(query.profiles.source).name,
         "classes": np.array([str(label) for label in model.classes], dtype=object),
         "withheld_label": withheld_word(model.labels),
         "n_genes": len(predictor.match.genes),
@@ -297,8 +249,9 @@ def _explained(query: Query, labels: Labels) -> pd.DataFrame:
     one speaks for the class.
     """
     model = labels.model
-    used = [str(gene) for gene in gene_names(query.adata)[query.predictor.columns]]
-    table = model.explain(next(blocks(query.adata, used)), used)
+    columns = query.predictor.columns
+    used = query.profiles.genes[columns].tolist()
+    table = model.explain(read_values(query.profiles, columns), used)
     label = model.classes[labels.chosen[0]]
     if label in model.score_classes:
         return table[table["class"] == label].reset_index(drop=True)

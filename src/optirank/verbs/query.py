@@ -20,8 +20,7 @@ import numpy as np
 
 from optirank._util.matrices import GeneMoments, PerSample, as_dense
 from optirank._util.names import counted, some
-from optirank.io.data import block_rows, gene_names
-from optirank.io.passes import run_pass
+from optirank.data.passes import block_rows, run_pass
 from optirank.model.likeness import ValueCounter
 from optirank.panel.further import (
     FEWEST_GENES,
@@ -33,17 +32,14 @@ from optirank.panel.further import (
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.matrices import Accumulator, Progress
-    from optirank.io.cluster import Cluster
+    from optirank._util.matrices import Look, Progress
+    from optirank.data.profiles import Profiles
     from optirank.model import Predictor
     from optirank.panel.further import Agreement
 
 _BLOCK_SAMPLES = 4096  # read together: more save no time
-_FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
-_MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
 
 
 class Query:
@@ -51,7 +47,7 @@ class Query:
 
     Attributes
     ----------
-    adata : the query, whose genes have the model's names.
+    profiles : the query.
     predictor : the model, bound to these genes.
     scores : of all samples.
     values : shares of zeros and negative values.
@@ -65,23 +61,22 @@ class Query:
 
     def __init__(
         self,
-        adata: AnnData,
+        profiles: Profiles,
         predictor: Predictor,
         *,
         progress: Progress | None = None,
-        cluster: Cluster | None = None,
     ) -> None:
-        self.adata = adata
+        self.profiles = profiles
         self.predictor = predictor
-        n_samples = adata.n_obs
+        n_samples = profiles.n_samples
         model = predictor.model
         n_classes = len(model.classes)
         few = every_so_many(n_samples)
-        looks = _looks(predictor, n_samples)
+        looks = _looks(predictor)
         known = predictor.panel.likeness
         if known is not None:
-            looks["likeness"] = PerSample(n_samples, _likeness_of(predictor), few)
-        columns, means = _further(adata, predictor)
+            looks["likeness"] = PerSample(_likeness_of(predictor), every=few)
+        columns, means = _further(profiles, predictor)
         read = np.union1d(predictor.columns, columns)  # rising: CSR rows stay sorted
         dense = np.searchsorted(read, predictor.columns)
         if len(columns):
@@ -93,18 +88,12 @@ class Query:
                 few,
             )
         size = min(_BLOCK_SAMPLES, block_rows(len(read)))
-        n_tasks = -(-n_samples // size) // _FEWEST_TASKS
-        run_pass(
-            adata,
-            list(looks.values()),
-            gene_names(adata)[read],
-            size=size,
-            together=int(np.clip(n_tasks, 1, _MOST_TOGETHER)),
-            dense=dense,  # once: a block of a panel is small
-            cluster=cluster,
-            progress=progress,
-        )
-        found = {name: look.result() for name, look in looks.items()}
+        ranks = [looks.pop("ranks")] if "ranks" in looks else []
+        of_panel = PanelLooks(list(looks.values()), dense)
+        run_pass(profiles, [of_panel, *ranks], read, size=size, progress=progress)
+        found = dict(zip(looks, of_panel.result(), strict=True))
+        for look in ranks:
+            found["ranks"] = look.result()
         self.scores: NDArray = found["scores"]
         self.genes_apart: NDArray = found["genes_apart"]
         self.likeness: NDArray = found.get("likeness", np.zeros(0))
@@ -127,13 +116,39 @@ class Query:
         self.alarms = [*predictor.alarms(), *self.trust.alarms()]
 
 
-def _looks(predictor: Predictor, n_samples: int) -> dict[str, Accumulator]:
-    """What is gathered of the panel's genes in every query: a further accumulator goes
+class PanelLooks:
+    """Looks at the genes of a panel alone, which are made an array once for all.
+
+    ``columns`` are those of a block.
+    """
+
+    def __init__(self, looks: list[Look], columns: NDArray) -> None:
+        self._looks = looks
+        self._columns = columns
+
+    def add(self, block: Any, rows: slice) -> None:
+        """Look at the samples of a block."""
+        values = as_dense(block[:, self._columns])
+        for look in self._looks:
+            look.add(values, rows)
+
+    def merge(self, other: PanelLooks) -> None:
+        """Take what others have seen of the samples that follow."""
+        for look, following in zip(self._looks, other._looks, strict=True):
+            look.merge(following)
+
+    def result(self) -> list[Any]:
+        """What each of them looked for."""
+        return [look.result() for look in self._looks]
+
+
+def _looks(predictor: Predictor) -> dict[str, Look]:
+    """What is gathered of the panel's genes in every query: a further look goes
     here.
     """
     return {
-        "scores": PerSample(n_samples, predictor.narrowed().scores),
-        "genes_apart": PerSample(n_samples, genes_apart),
+        "scores": PerSample(predictor.narrowed().scores),
+        "genes_apart": PerSample(genes_apart),
         "values": ValueCounter(),
         "moments": GeneMoments(),
     }
@@ -145,13 +160,13 @@ def _likeness_of(predictor: Predictor) -> Callable[[NDArray], NDArray]:
     return lambda block: narrowed.likeness(block, best_class(narrowed.scores(block)))
 
 
-def _further(adata: AnnData, predictor: Predictor) -> tuple[NDArray, NDArray]:
+def _further(profiles: Profiles, predictor: Predictor) -> tuple[NDArray, NDArray]:
     """Positions of the genes that check the labels, and their mean ranks by class."""
     further = predictor.model.further
     if further is None:
         return np.zeros(0, np.intp), np.zeros((0, 0))
     used = predictor.panel.genes.tolist()
-    columns, means = further.found_among(gene_names(adata).tolist(), used)
+    columns, means = further.found_among(profiles.genes.tolist(), used)
     kept = ~np.isin(columns, predictor.columns)
     return columns[kept], means[:, kept]
 

@@ -16,9 +16,10 @@ import pandas as pd
 
 from optirank._util.names import counted, some
 from optirank._util.notes import note
+from optirank.data.errors import DataError
+from optirank.data.joining import FILE_COLUMN
+from optirank.data.profiles import text_column
 from optirank.estimators.selection import N_FOLDS, make_folds
-from optirank.io.data import DataError, text_column
-from optirank.io.objects import FILE_COLUMN
 from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
 
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optirank._util.names import some
-from optirank.io.data import DataError, duplicates, readable
-from optirank.io.objects import FILE_COLUMN, join
-from optirank.io.reading import guess_format, is_table, open_file, read_gene_names
-from optirank.io.table_files import find_layout, open_text
-from optirank.io.tables import TABLE
-from optirank.verbs.gene_lists import read_gene_list
+from optirank.data.errors import DataError, readable
+from optirank.data.joining import FILE_COLUMN, join_profiles
+from optirank.data.opening import check_path, file_kind, open_profiles
+from optirank.data.profiles import duplicates
+from optirank.data.tables import read_table
 
 if TYPE_CHECKING:
-    from anndata import AnnData
+    from optirank.data.profiles import Profiles
 
 
 @contextlib.contextmanager
@@ -24,31 +23,25 @@ def open_sources(
     files: Sequence[Path],
     labels: Sequence[str],
     batch: str | None = None,
-    *,
-    for_query: bool = False,
     **reading: Any,
-) -> Iterator[tuple[list[AnnData], str | None]]:
+) -> Iterator[tuple[list[Profiles], str | None]]:
     """Open the reference files of a training; columns that must be there are looked for
     first.
 
     Gives the profiles and the column of the sources: of several files, the file where
-    no other column is named. ``for_query`` says that ``genes_in`` may be about the
-    query's table.
+    no other column is named.
     """
     columns = [*labels] if batch is None else [*labels, batch]
     names = names_of_files(files)
     with contextlib.ExitStack() as stack:
-        parts = []
-        for path in files:
-            options = dict(reading)
-            if for_query and not is_table(path, options.get("format")):
-                options["genes_in"] = None
-            opened = open_file(path, label=columns, **options)
-            parts.append(stack.enter_context(opened))
+        parts = [
+            stack.enter_context(open_profiles(path, label=columns, **reading))
+            for path in files
+        ]
         if len(parts) == 1:
             yield parts, batch
         else:
-            yield join(parts, names), batch or FILE_COLUMN
+            yield join_profiles(parts, names), batch or FILE_COLUMN
 
 
 def names_of_files(paths: Sequence[Path]) -> list[str]:
@@ -64,25 +57,21 @@ def names_of_files(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def genes_of_queries(
-    files: Sequence[Path], genes_in: str | None = None
-) -> list[str] | None:
+def genes_of_queries(files: Sequence[Path]) -> list[str] | None:
     """The genes that all of some files have, in the order of the first; None
     without files.
 
-    Text of no format that says where its genes are, about which ``genes_in`` says
-    nothing either, is a list of genes.
+    Of a table, which may be a list of genes, they are all names in it: of its lines,
+    its columns and in its columns of text.
     """
     common: list[str] | None = None
-    for file in map(Path, files):
-        is_list = False
-        if genes_in is None and file.is_file() and guess_format(file) == TABLE.name:
-            with readable(file), open_text(file) as lines:
-                is_list = not find_layout(file, lines).format
-        if is_list:
-            names = read_gene_list(file)
+    for file in map(check_path, files):
+        if file_kind(file) == "table":
+            with readable(file):
+                names = read_table(file).names()
         else:
-            names = read_gene_names(file, genes_in)
+            with open_profiles(file) as profiles:
+                names = profiles.genes.tolist()
         present = set(names)
         if common is None:
             common = names

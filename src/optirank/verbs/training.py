@@ -20,7 +20,7 @@ from optirank import __version__
 from optirank._util.names import some
 from optirank._util.notes import Notes, collected_notes, warn
 from optirank._util.work import using_threads
-from optirank.io.objects import FILE_COLUMN
+from optirank.data.joining import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
 from optirank.model.confidence import NEVER
@@ -35,11 +35,10 @@ from optirank.verbs.performance import Performance, performance
 from optirank.verbs.training_set import TrainingSet
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from numpy.typing import NDArray
 
     from optirank._util.matrices import Progress
-    from optirank.io.cluster import Cluster
+    from optirank.data.profiles import Profiles
     from optirank.model.predictor import SizedPanel
     from optirank.panel.elimination import Panel
 
@@ -119,13 +118,12 @@ class Fitted(NamedTuple):
 
 
 def train(
-    data: AnnData | Sequence[AnnData],
+    data: Profiles | Sequence[Profiles],
     options: TrainingOptions,
     *,
     command: str = "",
     source: str = "",
     progress: Progress | None = None,
-    cluster: Cluster | None = None,
 ) -> TrainingResult:
     """Train a classifier on labelled expression profiles, or raise ValueError.
 
@@ -141,10 +139,9 @@ def train(
     options : what is asked for.
     command, source : how the model was made and from what, for its card.
     progress : called with the number of stages that are done, and of all.
-    cluster : runs passes over the samples.
     """
     with collected_notes() as said, using_threads(options.n_jobs):
-        training_set = TrainingSet(data, options, cluster)
+        training_set = TrainingSet(data, options)
         training_set.choose_genes(options)
         return train_model(training_set, options, said, command, source, progress)
 

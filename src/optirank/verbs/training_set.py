@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.matrices import STANDARDISED, GeneMoments, PerSample
+from optirank._util.matrices import (
+    STANDARDISED,
+    GeneMoments,
+    PerSample,
+    constant_rows,
+)
 from optirank._util.names import counted, some
 from optirank._util.notes import note, warn
+from optirank.data.errors import DataError
+from optirank.data.passes import run_pass
+from optirank.data.profiles import Profiles, annotations_of, source_of
 from optirank.estimators.selection import N_FOLDS
-from optirank.io.data import (
-    DataError,
-    annotations_of,
-    gene_names,
-    notes_of,
-    parts_of,
-    source_of,
-)
-from optirank.io.homologs import in_names_of
-from optirank.io.passes import run_pass, unique_genes
 from optirank.panel.samples import DrawnSamples, keys_of_names
 from optirank.verbs.gene_lists import (
     excluded_genes,
@@ -35,11 +33,9 @@ from optirank.verbs.gene_lists import (
 from optirank.verbs.samples import labelled_samples
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from numpy.typing import NDArray
 
-    from optirank._util.matrices import Accumulator
-    from optirank.io.cluster import Cluster
+    from optirank._util.matrices import Look
     from optirank.verbs.options import TrainingOptions
 
 
@@ -48,7 +44,7 @@ class TrainingSet:
 
     Attributes
     ----------
-    data, cluster : the profiles, and where passes over them run instead of here.
+    data : the profiles.
     source : what they are called in messages.
     genes : names of the genes in use, of the ``n_genes_of_file`` that there are.
     samples : `LabelledSamples`, those in use.
@@ -67,21 +63,18 @@ class TrainingSet:
 
     def __init__(
         self,
-        data: AnnData | Sequence[AnnData],
+        data: Profiles | Sequence[Profiles],
         options: TrainingOptions,
-        cluster: Cluster | None = None,
     ) -> None:
-        parts = parts_of(data)
-        if options.query_genes is not None and len(parts) == 1:
-            parts = [in_names_of(parts[0], options.query_genes)]
-        self.data = [unique_genes(part) for part in parts]
-        for text in notes_of(self.data):
-            note(text)
-        self.cluster = cluster
+        self.data = [data] if isinstance(data, Profiles) else list(data)
+        for part in self.data:
+            for text in part.notes:
+                note(text)
         self.source = source_of(self.data)
-        names = gene_names(self.data)
+        names = self.data[0].genes
         self.n_genes_of_file = len(names)
-        self.genes = names[self._usable_genes(names.astype(str).tolist(), options)]
+        self._usable = self._usable_genes(names.astype(str).tolist(), options)
+        self.genes = names[self._usable]
         obs = annotations_of(self.data)
         self.samples = labelled_samples(obs, options, self.source)
         empty = self._look()
@@ -114,7 +107,7 @@ class TrainingSet:
         Gives the positions, among the samples, of those without values to rank.
         """
         samples = self.samples
-        empty = PerSample(len(samples.rows), self._are_empty)
+        empty = PerSample(self._are_empty)
         moments = GeneMoments()
         drawn = DrawnSamples(
             samples.codes,
@@ -157,18 +150,12 @@ class TrainingSet:
                 f"{self.source}: {what} missing or infinite (NaN, inf): fill in what "
                 "is missing, or leave these genes or samples out"
             )
-        lowest, highest = block.min(axis=1), block.max(axis=1)
-        if sparse.issparse(block):
-            lowest, highest = lowest.toarray(), highest.toarray()
-        return np.ravel(lowest) == np.ravel(highest)
+        return constant_rows(block)
 
-    def run_pass(
-        self, accumulators: Sequence[Accumulator], columns: NDArray | None = None
-    ) -> None:
-        """Feed accumulators with all samples in use, and some of the genes (all)."""
-        genes = self.genes if columns is None else self.genes[columns]
-        rows = self.samples.rows
-        run_pass(self.data, accumulators, genes, rows=rows, cluster=self.cluster)
+    def run_pass(self, looks: Sequence[Look], columns: NDArray | None = None) -> None:
+        """Show looks all samples in use, with some of the genes (all)."""
+        genes = self._usable if columns is None else self._usable[columns]
+        run_pass(self.data, looks, genes, rows=self.samples.rows)
 
     def choose_genes(self, options: TrainingOptions) -> None:
         """Set the size of the panel and which genes must and may be in it.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from optirank.io.cluster import cluster_threads, connect
+from optirank.data.cluster import connect
 from optirank_lab.benchmark.classifiers import BINARY, WHOLE, get
 from optirank_lab.benchmark.designs import ALL, Design, Profile, RealTasks, select_genes
 from optirank_lab.benchmark.results import Storage, WorkUnit
@@ -224,7 +224,7 @@ def on_cluster(
         sent = [unit for _, unit in zip(range(n), waiting, strict=False)]
         return [client.submit(attempt, unit, work, pure=False) for unit in sent]
 
-    first = submit(2 * cluster_threads(client))
+    first = submit(2 * sum(client.nthreads().values()))
     pending = as_completed(first, loop=client.loop)
     for future in pending:
         unit, result = future.result()

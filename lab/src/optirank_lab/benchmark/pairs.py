@@ -21,8 +21,8 @@ import scipy.sparse as sp
 
 from optirank._util.matrices import STANDARDISED, looks_standardised
 from optirank._util.names import some
-from optirank.io.data import DataError, annotations_of
-from optirank.io.reading import open_expression
+from optirank.data.errors import DataError
+from optirank.data.opening import open_profiles
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.tasks import (
     FEWEST_GENES,
@@ -196,8 +196,8 @@ def _contents(name: str, pair: BenchmarkTask, data: Path) -> _SetContents:
     part = sets.load(name, pair, data)
     if looks_standardised(part.raw):
         raise DataError(f"{name}: {STANDARDISED}")
-    with open_expression(path) as opened:
-        platform = platform_of(name, annotations_of(opened))
+    with open_profiles(path) as opened:
+        platform = platform_of(name, opened.obs)
     return _SetContents(
         name=name,
         path=path.resolve(),

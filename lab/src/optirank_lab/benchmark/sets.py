@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from optirank._util.matrices import value_scale
 from optirank._util.names import some
-from optirank.io.data import DataError, duplicates
-from optirank.io.reading import read_expression
+from optirank.data.conversion import read_expression
+from optirank.data.errors import DataError
+from optirank.data.profiles import duplicates
 from optirank_lab.baselines.transformers import LogCPM
 from optirank_lab.benchmark import tasks
 from optirank_lab.benchmark.tasks import BenchmarkTask, value_kind

@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from optirank.io.data import DataError, MissingExtraError, annotations_of
-from optirank.io.reading import open_expression
+from optirank.data.errors import DataError, MissingExtraError
+from optirank.data.opening import open_profiles
 from optirank_lab.data.registry import LABEL, harmonise, local_paths, registry
 
 # Samples in each set of a found pair: fewer say little about a class.
@@ -203,15 +203,15 @@ def shift_between(reference: str, query: str) -> str:
 
 
 def _summarise(name: str, path: Path, label: str) -> _SetSummary:
-    with open_expression(path) as opened:
-        obs = annotations_of(opened)
+    with open_profiles(path) as opened:
+        obs = opened.obs
         if label not in obs.columns:
             raise DataError(f"no column {label!r}: a task needs labels there")
         tables = _file()
         return _SetSummary(
             name=name,
             classes=_large_classes(obs[label]),
-            genes=frozenset(map(str, opened.var_names)),
+            genes=frozenset(map(str, opened.genes)),
             dataset=_single_value(obs, "dataset"),
             tissue=_single_value(obs, "tissue") or tables["tissues"].get(name, ""),
             platform=platform_of(name, obs),

@@ -1,34 +1,48 @@
-"""AnnData as readers leave it, changed while a set is built."""
+"""AnnData of a set, and changes of it while it is built.
+
+``uns["origin"]`` says where the values come from, for messages.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from anndata import AnnData
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.names import some
-from optirank.io.data import (
-    DataError,
-    annotations_of,
-    features_of,
-    gene_names,
-    make_profiles,
-    source_of,
-    text_column,
-)
+from optirank.data.errors import DataError
+from optirank.data.profiles import check_column, duplicates, text_column
+from optirank.data.tables import read_table
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from numpy.typing import NDArray
+
+_ORIGIN = "origin"
 
 
 def made(X: Any, genes: Any, obs: pd.DataFrame, source: str) -> AnnData:
     """An AnnData of some values."""
-    var = pd.DataFrame(index=pd.Index(genes, dtype=object))
-    return make_profiles(X, obs, var, source)
+    if X.shape != (len(obs), len(genes)):
+        raise DataError(
+            f"{source}: the matrix is {X.shape[0]} x {X.shape[1]}, but there are "
+            f"{len(obs)} sample names and {len(genes)} gene names"
+        )
+    var = pd.DataFrame(index=pd.Index(genes, dtype=object).astype(str))
+    obs = obs.set_axis(obs.index.astype(str))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*names are not unique")
+        return AnnData(X, obs, var, {_ORIGIN: source})
+
+
+def origin_of(data: AnnData) -> str:
+    """Where the values come from."""
+    return data.uns.get(_ORIGIN, "these data")
 
 
 def changed(
@@ -43,29 +57,29 @@ def changed(
     return made(
         data.X if X is None else X,
         data.var_names if genes is None else genes,
-        annotations_of(data) if obs is None else obs,
-        source_of(data) if source is None else source,
+        data.obs if obs is None else obs,
+        origin_of(data) if source is None else source,
     )
 
 
 def labels_of(data: AnnData, column: str) -> pd.Series:
     """A column of the annotations as text, missing values as NaN."""
-    return text_column(annotations_of(data), column, source_of(data))
+    return text_column(data.obs, column, origin_of(data))
 
 
 def take_samples(data: AnnData, rows: Any) -> AnnData:
     """Some samples: a mask or positions."""
     X: Any = data.X
     positions = np.arange(data.n_obs)[rows]
-    obs = annotations_of(data).iloc[positions]
-    return made(X[positions], data.var_names, obs, source_of(data))
+    obs = data.obs.iloc[positions]
+    return made(X[positions], data.var_names, obs, origin_of(data))
 
 
 def take_genes(data: AnnData, positions: NDArray) -> AnnData:
     """Some genes, in this order."""
     X: Any = data.X
-    genes = features_of(data).index[positions]
-    return made(X[:, positions], genes, annotations_of(data), source_of(data))
+    genes = data.var_names[positions]
+    return made(X[:, positions], genes, data.obs, origin_of(data))
 
 
 def merged_genes(data: AnnData, how: str) -> AnnData:
@@ -83,16 +97,47 @@ def merged_genes(data: AnnData, how: str) -> AnnData:
 
 def concatenated(parts: Sequence[AnnData]) -> AnnData:
     """Parts of one set below each other, over the genes that all of them have."""
-    common = gene_names(parts) if len(parts) > 1 else None
-    if common is not None and not len(common):
-        raise DataError(f"{some(map(source_of, parts))} have no gene in common")
-    if common is not None:
+    common = list(dict.fromkeys(parts[0].var_names))
+    for part in parts[1:]:
+        common = [name for name in common if name in set(part.var_names)]
+    if not common:
+        raise DataError(f"{some(map(origin_of, parts))} have no gene in common")
+    if len(parts) > 1:
         parts = [take_genes(p, p.var_names.get_indexer(common)) for p in parts]
     matrices: list[Any] = [part.X for part in parts]
     is_sparse = any(map(issparse, matrices))
     return made(
         vstack(matrices, format="csr") if is_sparse else np.concatenate(matrices),
         parts[0].var_names,
-        pd.concat([annotations_of(part) for part in parts]),
-        some([source_of(part) for part in parts]),
+        pd.concat([part.obs for part in parts]),
+        some([origin_of(part) for part in parts]),
     )
+
+
+def join_annotations(
+    obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
+) -> tuple[pd.DataFrame, NDArray]:
+    """Annotations joined with tables about samples, and the mask of samples that these
+    name. Names are in the first column or in ``key``.
+    """
+    table = pd.concat([_read_annotations(path, key) for path in paths])
+    named = np.asarray(obs.index.isin(table.index))
+    if not named.any():
+        raise DataError(
+            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, "
+            f"the data have {some(obs.index, 3)}"
+        )
+    return obs.drop(columns=[*table.columns], errors="ignore").join(table), named
+
+
+def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
+    """A table about samples, as text."""
+    frame = read_table(path, as_text=True).frame.replace("", np.nan)
+    if key is not None:
+        frame = frame.reset_index()
+        check_column(frame, key, str(path))
+        frame = frame.set_index(key)
+    repeated = duplicates(frame.index)
+    if repeated:
+        raise DataError(f"{path} names these samples more than once: {some(repeated)}")
+    return frame.set_axis(frame.index.rename(None))

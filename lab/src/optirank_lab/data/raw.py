@@ -18,9 +18,9 @@ from anndata import AnnData
 from rdata.parser import RObject
 
 from optirank._util.files import replacing
-from optirank.io.data import DataError, annotations_of, readable
-from optirank.io.reading import read_expression
-from optirank.io.table_files import separator
+from optirank.data.conversion import read_expression
+from optirank.data.errors import DataError, readable
+from optirank.data.tables import open_text, read_table, separator_of
 from optirank_lab.data import rdata
 from optirank_lab.data.profiles import changed, made, take_samples
 from optirank_lab.data.registry import LABEL, Entry, bare_name
@@ -110,9 +110,11 @@ def _read_column(path: Path, column: str) -> list[str | None]:
     by_place = column.isdigit()
     wanted: Any = [int(column)] if by_place else lambda name: name == column
     with readable(path):
+        with open_text(path) as file:
+            separator = separator_of(file.readline(), path)
         frame = pd.read_csv(
             path,
-            sep=separator(path),
+            sep=separator,
             dtype=str,
             header=None if by_place else 0,
             usecols=wanted,
@@ -135,16 +137,20 @@ def _part_of_set(entry: Entry, data: Path) -> AnnData:
 
 def _matrix_file(path: Path, entry: Entry) -> AnnData:
     """A table or an .h5ad file, with the batch that its name says."""
+    import pandas as pd
+
     rules = entry.read
     if path.suffix == ".h5ad":
         return _unscaled(path)
-    part = read_expression(
-        path,
-        format="table",
-        any_scale=True,
-        genes_in=rules.genes_in,
-        annotations=rules.annotations,
-    )
+    with readable(path):
+        frame = read_table(path).frame
+    described = frame.columns.isin(rules.annotations)
+    values = frame.loc[:, ~described].select_dtypes("number")
+    obs = frame.loc[:, described]
+    X, genes = values.to_numpy(), values.columns
+    if rules.genes_in == "rows":
+        X, genes, obs = X.T, frame.index, pd.DataFrame(index=values.columns)
+    part = made(X, genes, obs, str(path))
     if rules.batch:
         match = re.search(rules.batch["pattern"], path.name)
         part.obs[rules.batch["column"]] = match[1] if match else path.name
@@ -161,7 +167,7 @@ def _unscaled(path: Path) -> AnnData:
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         adata = anndata.read_h5ad(path)
     raw = adata.raw
-    return made(raw.X, raw.var_names, annotations_of(adata), path.name)
+    return made(raw.X, raw.var_names, adata.obs, path.name)
 
 
 def _profiles(matrix: rdata.RMatrix, genes_in: str, source: str) -> AnnData:
@@ -260,7 +266,7 @@ def _tumours(raw: RawFiles, name: str, code: str) -> AnnData:
     values = frame.loc[named, samples].groupby(symbols[named]).max()
     matrix = rdata.RMatrix(values.to_numpy(), list(values.index), list(samples))
     part = _profiles(matrix, "rows", path.name)
-    obs = annotations_of(part).assign(**{TUMOUR_CODE: code})
+    obs = part.obs.assign(**{TUMOUR_CODE: code})
     return changed(part, obs=obs)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import h5py
 import numpy as np
 from anndata import AnnData
 from anndata.io import read_elem
@@ -25,11 +26,11 @@ from scipy.sparse import csr_matrix
 
 from optirank._util.matrices import value_scale
 from optirank._util.names import some
-from optirank.io.data import DataError, MissingExtraError, duplicates, readable
-from optirank.io.formats import open_hdf5
-from optirank.io.passes import blocks
-from optirank.io.reading import open_expression, read_expression
-from optirank_lab.data.profiles import labels_of
+from optirank.data.conversion import read_expression
+from optirank.data.errors import DataError, MissingExtraError, readable
+from optirank.data.opening import open_profiles
+from optirank.data.passes import read_blocks
+from optirank.data.profiles import Profiles, text_column
 from optirank_lab.data.rules import ReadRules
 
 AUTHORS_ARCHIVE = "https://github.com/paolamalsot/optirank"
@@ -246,9 +247,10 @@ def describe(
     """
     local = LocalSet(path)
     try:
-        with open_expression(path, **options) as opened:
-            local.n_samples = opened.n_obs
-            local.n_genes = opened.n_vars
+        with open_profiles(path, **options) as opened:
+            local.n_samples = opened.n_samples
+            local.n_genes = len(opened.genes)
+            local.notes += opened.notes
             if "platform" in opened.obs:
                 local.platform = some(opened.obs["platform"].unique(), 2)
             if path.suffix == ".h5ad":
@@ -266,7 +268,7 @@ def describe(
 
 def _stored_source(path: Path) -> dict[str, str]:
     """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
-    with readable(path), open_hdf5(path) as file:
+    with readable(path), h5py.File(path) as file:
         element: Any = file.get("uns/source")
         entries: Any = read_elem(element) if hasattr(element, "keys") else {}
     return {str(key): str(value) for key, value in entries.items()}
@@ -301,28 +303,21 @@ def load_dataset(name: str, data: str | Path | None = None, **options) -> AnnDat
     return read_expression(find_path(name, data), **{"label": LABEL, **options})
 
 
-def _check_names(opened: AnnData, local: LocalSet) -> None:
-    if not opened.n_obs or not opened.n_vars:
-        local.errors.append(f"{opened.n_obs} samples and {opened.n_vars} genes")
-    repeated = duplicates(opened.var_names)
-    if repeated:
-        local.notes.append(
-            f"{len(repeated)} gene names occur more than once: {some(repeated)}"
-        )
-    if opened.obs.index.has_duplicates:
-        local.notes.append("some sample names occur more than once")
+def _check_names(opened: Profiles, local: LocalSet) -> None:
+    if not opened.n_samples or not len(opened.genes):
+        local.errors.append(f"{opened.n_samples} samples, {len(opened.genes)} genes")
     for column in ("dataset", "platform"):
         if column not in opened.obs.columns:
             local.notes.append(f"no column {column!r}")
 
 
-def _check_labels(opened: AnnData, local: LocalSet, label: str) -> None:
+def _check_labels(opened: Profiles, local: LocalSet, label: str) -> None:
     if label not in opened.obs.columns:
         local.errors.append(
             f"no column {label!r}: there are {some(opened.obs.columns, 20)}"
         )
         return
-    labels = labels_of(opened, label)
+    labels = text_column(opened.obs, label, opened.source)
     n_missing = int(labels.isna().to_numpy().sum())
     if n_missing:
         local.notes.append(f"{n_missing} samples have no label")
@@ -337,10 +332,10 @@ def _check_labels(opened: AnnData, local: LocalSet, label: str) -> None:
         local.notes.append(f"classes of fewer than {_FEW} samples: {some(small)}")
 
 
-def _check_values(opened: AnnData, local: LocalSet) -> None:
+def _check_values(opened: Profiles, local: LocalSet) -> None:
     has_negative = False
     n_empty = 0
-    for block in blocks(opened, size=2048):
+    for block in read_blocks(opened, size=2048):
         X = block
         stored = X if isinstance(X, np.ndarray) else X.data
         if not np.isfinite(stored).all():

@@ -1,0 +1,85 @@
+"""Files read into an AnnData, and an AnnData written as .h5ad or .csv."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from anndata import AnnData
+
+from optirank._util.files import replacing
+from optirank._util.matrices import as_dense
+from optirank._util.names import some
+from optirank.data.errors import DataError
+from optirank.data.opening import open_profiles
+from optirank.data.passes import read_values
+
+_EXACT = 2**53  # whole numbers up to here are exact in double precision
+
+
+def read_expression(
+    path: str | Path, *, genes: Sequence[str] | None = None, **reading: Any
+) -> AnnData:
+    """Read expression profiles from a file into an AnnData.
+
+    Parameters
+    ----------
+    path : a .h5ad, .h5mu or .h5 (10x) file, a .zarr or 10x folder, a .parquet file, or
+        a .csv, .tsv, .txt or .tab table (also .gz)
+    genes : names of genes, to read only these, in this order
+    reading : options: ``layer`` ("raw" for raw), ``table`` (of a SpatialData or .h5mu),
+        ``gene_column``, ``genes_in`` ("rows" or "columns" of a table), ``samples`` (a
+        table about the samples), ``label`` (columns that must be there), ``exclude``
+        (columns of a table that are no genes), ``invert`` (less is more, as in Ct)
+
+    Returns
+    -------
+    AnnData
+        ``X`` is an array or a CSR matrix; each gene is there once.
+    """
+    with open_profiles(path, **reading) as profiles:
+        places = None
+        if genes is not None:
+            places = pd.Index(profiles.genes).get_indexer(pd.Index(genes))
+            missing = [name for name, k in zip(genes, places, strict=True) if k < 0]
+            if missing:
+                raise DataError(
+                    f"{path} lacks {len(missing)} of the {len(places)} genes asked "
+                    f"for: {some(missing)}"
+                )
+            profiles = profiles.with_genes(places)
+        var = profiles.var.set_axis(profiles.genes)
+        return AnnData(read_values(profiles), profiles.obs, var)
+
+
+def write_h5ad(
+    adata: AnnData, path: str | Path, source: dict[str, str] | None = None
+) -> Path:
+    """Write values, names and annotations as a gzipped .h5ad file, whole or not at all.
+
+    ``source`` goes to ``uns``.
+    """
+    uns = {"source": source} if source else None
+    with warnings.catch_warnings(), replacing(path) as temporary:
+        warnings.filterwarnings("ignore", message=".*names are not unique")
+        whole = AnnData(adata.X, adata.obs, adata.var.iloc[:, :0], uns)
+        whole.write_h5ad(temporary, compression="gzip")
+    return Path(path)
+
+
+def write_table(adata: AnnData, path: str | Path) -> Path:
+    """Write a CSV table (.csv, .csv.gz): samples as lines with their annotations."""
+    values = as_dense(adata.X)
+    is_exact = values.size and np.abs(values).max() < _EXACT
+    if is_exact and (values == np.rint(values)).all():
+        values = values.astype(np.int64)  # 3, not 3.0
+    frame = pd.DataFrame(values, index=adata.obs_names, columns=adata.var_names)
+    frame = pd.concat([adata.obs, frame], axis=1)
+    packed = "gzip" if Path(path).suffix.lower() == ".gz" else None
+    with replacing(path) as temporary:
+        frame.to_csv(temporary, index_label="sample", compression=packed)
+    return Path(path)

@@ -1,1 +1,0 @@
-"""Readers and writers of expression data, and the names of genes."""
