@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from optirank.io.data import changed, source_of
-from optirank.model import Terms, Tree
+from optirank.model import Tree
 from optirank.model.card import ClassCounts
 from optirank.ontology import cell_ontology, match_labels
 from optirank.verbs.predict import label_profiles
@@ -198,11 +198,15 @@ def with_levels(
             f"{', '.join(related)}: may share donors with the training, and do not "
             "decide at which level a class ships"
         )
-    card = replace(model.card, notes=(*model.card.notes, *notes))
     ontology = cell_ontology()
+    card = replace(
+        model.card,
+        notes=(*model.card.notes, *notes),
+        versions=model.card.versions | {"Cell Ontology": ontology.version},
+    )
     ids = {term.label: term.id for term in match_labels(tree.labels, ontology)}
     known = {label: term for label, term in ids.items() if term}
-    return replace(model, card=card, terms=Terms(known, ontology.version))
+    return replace(model, card=card, terms=known)
 
 
 def leaf_counts(

@@ -129,8 +129,8 @@ def trained(reference: Set, n_genes: int | None = None) -> Model:
     model = train(profiles_of(reference), asked).model
     if n_genes is not None or N_GENES not in model.panels:
         return model
-    curve = {point.n_genes: point for point in model.card.curve}
-    card = replace(model.card, standard_error=curve[N_GENES].standard_error)
+    curve = {size: error for size, _, error in model.card.curve}
+    card = replace(model.card, standard_error=curve[N_GENES])
     return replace(model, n_genes=N_GENES, card=card)
 
 

@@ -23,7 +23,7 @@ from optirank.model import (
     fit_error_control,
     fit_likeness,
 )
-from optirank.model.card import ClassCounts, CurvePoint, JudgedSet
+from optirank.model.card import ClassCounts, JudgedSet
 from optirank.model.likeness import FurtherGenes
 from optirank.model.predictor import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
@@ -145,7 +145,7 @@ def full(model: Model) -> Model:
         standard_error=0.01,
         interval=(0.85, 0.94),
         held_out={label: ClassCounts(18, 20, 0, 40) for label in labels},
-        curve=(CurvePoint(3, 0.8, float("nan")), CurvePoint(10, 0.9, 0.01)),
+        curve=((3, 0.8, float("nan")), (10, 0.9, 0.01)),
         judged=(JudgedSet("second", {labels[0]: ClassCounts(8, 10, 1, 30)}, "arrays"),),
         baselines={"nearest mean": 0.88},
         versions={"optirank": "0.1.0"},

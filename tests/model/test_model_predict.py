@@ -236,7 +236,7 @@ def test_a_smaller_model_has_its_own_weights_and_nothing_of_the_larger_one():
     assert small.panel.calibration is None
     assert small.card.balanced_accuracy is None
     assert not small.card.judged
-    assert [point.n_genes for point in small.card.curve] == [3]
+    assert [size for size, *_ in small.card.curve] == [3]
     assert model.smaller(10) is model
     with pytest.raises(ValueError, match=r"no panel of 7 genes.*3, 6, 10 genes"):
         model.smaller(7)

@@ -15,7 +15,6 @@ from optirank import Model, load, save
 from optirank.model.confidence import fit_error_control, raise_threshold
 from optirank.model.tree import (
     NO_LABEL,
-    Terms,
     Tree,
     fit_tree_control,
     tree_of_columns,
@@ -300,7 +299,7 @@ def test_labels_that_lost_all_their_leaves_leave_the_tree():
 def model_with_tree() -> Model:
     model = make_panel(n_classes=6)
     named = replace(model, classes=np.array(CLASSES))
-    terms = Terms({"T": "CL:0000084", "DC": "CL:0000451"}, "v2026-03-26")
+    terms = {"T": "CL:0000084", "DC": "CL:0000451"}
     return replace(named, tree=BLOOD, terms=terms)
 
 
@@ -317,7 +316,7 @@ def test_a_model_without_a_tree_writes_the_same_file_as_before(tmp_path):
     save(make_panel(), tmp_path / "m.optirank")
     document, _ = unpack(tmp_path / "m.optirank")
     assert document["schema"] == 1
-    assert not {"tree", "terms"} & set(document)
+    assert "tree" not in document
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_ids_of_labels_are_those_of_a_table(tmp_path):
     obs = obs_of(type=["a"] * 3 + ["b"] * 3)
     with collected_notes() as said:
         samples = labelled_samples(obs, options(ontology=path), "data")
-    assert samples.terms.ids == {"a": "CL:0000236"}
+    assert samples.terms == {"a": "CL:0000236"}
     assert "1 of 2 labels have an id; without one: b" in said.notes
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import sparse
 
 from optirank.model import Model
-from optirank.model.tree import Terms, Tree
+from optirank.model.tree import Tree
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import PredictOptions
 
@@ -121,6 +121,6 @@ def with_tree(model: Model) -> Model:
     parents = {"2": "", "first": "2", "1": ""}
     parents |= dict.fromkeys(names[:2], "first")
     parents |= dict.fromkeys(names[2:3], "2") | dict.fromkeys(names[3:], "1")
-    terms = Terms({"first": "CL:0000001", names[0]: "CL:0000002"}, "v1")
+    terms = {"first": "CL:0000001", names[0]: "CL:0000002"}
     card = replace(model.card, name="with a tree")
     return replace(model, tree=Tree(parents, ("coarse",)), terms=terms, card=card)

@@ -17,7 +17,7 @@ from optirank.model.file import ModelFileError, load, save
 from optirank.model.likeness import Likeness, fit_likeness
 from optirank.model.model import Model
 from optirank.model.predictor import MissingGenesError, Predictor
-from optirank.model.tree import Terms, Tree
+from optirank.model.tree import Tree
 
 __all__ = [
     "Calibration",
@@ -28,7 +28,6 @@ __all__ = [
     "Model",
     "ModelFileError",
     "Predictor",
-    "Terms",
     "Tree",
     "fit_calibration",
     "fit_error_control",

@@ -46,15 +46,6 @@ class JudgedSet:
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """Held-out accuracy of the panels of one size."""
-
-    n_genes: int
-    balanced_accuracy: float
-    standard_error: float
-
-
-@dataclass(frozen=True)
 class Card:
     """What is known of a model.
 
@@ -72,7 +63,8 @@ class Card:
     balanced_accuracy, standard_error, interval : of held-out samples; None where
         there were none.
     held_out : each class among the held-out samples.
-    curve : held-out accuracy by size of the panel.
+    curve : sizes of panels with their balanced accuracy on held-out samples and its
+        standard error.
     judged : other sources that judged the model.
     baselines : balanced accuracies of simple rivals on the same sets, by their names.
     command, versions, notes : how the model was made.
@@ -98,7 +90,7 @@ class Card:
     standard_error: float | None = None
     interval: tuple[float, ...] = ()
     held_out: dict[str, ClassCounts] = field(default_factory=dict)
-    curve: tuple[CurvePoint, ...] = ()
+    curve: tuple[tuple[int, float, float], ...] = ()
     judged: tuple[JudgedSet, ...] = ()
     baselines: dict[str, float] = field(default_factory=dict)
     command: str = ""
@@ -107,13 +99,13 @@ class Card:
 
     def of_size(self, n_genes: int) -> Card:
         """The card of a smaller panel: its own accuracy, and nothing of its classes."""
-        curve = tuple(point for point in self.curve if point.n_genes <= n_genes)
-        own = next((point for point in curve if point.n_genes == n_genes), None)
+        own = (point for point in self.curve if point[0] == n_genes)
+        _, accuracy, error = next(own, (n_genes, None, None))
         return replace(
             self,
-            curve=curve,
-            balanced_accuracy=own and own.balanced_accuracy,
-            standard_error=own and own.standard_error,
+            curve=tuple(point for point in self.curve if point[0] <= n_genes),
+            balanced_accuracy=accuracy,
+            standard_error=error,
             interval=(),
             held_out={},
             judged=(),

@@ -30,12 +30,12 @@ import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable, some
 from optirank.model.archive import Archive, refuse_if, write_archive
-from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
+from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import FurtherGenes, Likeness
 from optirank.model.model import Model
 from optirank.model.predictor import References, SizedPanel
-from optirank.model.tree import Terms, Tree
+from optirank.model.tree import Tree
 
 logger = logging.getLogger(__name__)
 VARIABLE = "OPTIRANK_MODELS"
@@ -156,10 +156,10 @@ def _write_model(model: Model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         "classes": model.classes.tolist(),
         "n_genes": model.n_genes,
         "n_features": model.n_features,
+        "terms": dict(model.terms),
         "card": asdict(model.card),
         "panels": {},
     }
-    document["card"]["curve"] = [[*vars(point).values()] for point in model.card.curve]
     arrays: dict[str, NDArray] = {}
     for size, panel in sorted(model.panels.items()):
         document["panels"][size], of_panel = _write_panel(panel)
@@ -169,8 +169,6 @@ def _write_model(model: Model) -> tuple[dict[str, Any], dict[str, NDArray]]:
         arrays["further"] = model.further.means
     if model.tree is not None:
         document["tree"] = asdict(model.tree)
-    if model.terms is not None:
-        document["terms"] = asdict(model.terms)
     # JSON has neither tuples nor NaN
     return json.loads(json.dumps(document), parse_constant=lambda _: None), arrays
 
@@ -216,7 +214,7 @@ def _read_model(archive: Archive) -> Model:
     )
     classes = _read_classes(document["classes"], document["label_type"])
     n_classes = len(classes)
-    further = tree = terms = None
+    further = tree = None
     if "further" in document:
         genes = np.array([str(gene) for gene in document["further"]], dtype=object)
         means = archive.array("further", np.float16, (n_classes, len(genes)))
@@ -225,10 +223,6 @@ def _read_model(archive: Archive) -> Model:
         part = document["tree"]
         parents = {label: str(above) for label, above in part["parents"].items()}
         tree = Tree(parents, tuple(str(level) for level in part["levels"]))
-    if "terms" in document:
-        part = document["terms"]
-        ids = {label: str(term) for label, term in part["ids"].items()}
-        terms = Terms(ids, str(part["version"]))
     model = Model(
         classes=classes,
         n_genes=int(document["n_genes"]),
@@ -240,7 +234,7 @@ def _read_model(archive: Archive) -> Model:
         card=_read_card(document["card"]),
         further=further,
         tree=tree,
-        terms=terms,
+        terms={label: str(term) for label, term in document["terms"].items()},
     )
     refuse_if(bool(archive.left), f"{archive.left[:1]} does not belong there")
     written, _ = _write_model(model)
@@ -338,7 +332,7 @@ def _read_card(part: dict[str, Any]) -> Card:
         interval=tuple(float(end) for end in part["interval"]),
         held_out=_read_counts(part["held_out"]),
         curve=tuple(
-            CurvePoint(int(size), _number(accuracy), _number(error))
+            (int(size), _number(accuracy), _number(error))
             for size, accuracy, error in part["curve"]
         ),
         judged=tuple(

@@ -20,7 +20,7 @@ from optirank.model.predictor import (
     SizedPanel,
     bind,
 )
-from optirank.model.tree import Terms, Tree
+from optirank.model.tree import Tree
 from optirank.ranks.scoring import best_class
 
 _LINEAR = (
@@ -57,8 +57,8 @@ class Model:
         SHA-256 of the file that the model was read from; "" if it was not.
     tree : Tree, optional
         Coarser labels; its leaves are the classes.
-    terms : Terms, optional
-        Cell Ontology terms of the labels.
+    terms : mapping of str to str
+        The id of each label that has one, such as CL:0000236 for "B cell".
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Model:
     further: FurtherGenes | None = None
     digest: str = ""
     tree: Tree | None = None
-    terms: Terms | None = None
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     # Methods that stand in a module of their own
     bind = bind

@@ -188,20 +188,6 @@ class Tree:
         return Descent(path, np.take_along_axis(whole, path, axis=1))
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Cell Ontology terms of labels.
-
-    Attributes
-    ----------
-    ids : the id of each label that has one, such as CL:0000236 for "B cell".
-    version : of the Cell Ontology.
-    """
-
-    ids: dict[str, str]
-    version: str
-
-
 class Descent:
     """The ways of samples down a tree, from coarse to fine.
 

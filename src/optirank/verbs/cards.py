@@ -59,7 +59,7 @@ def model_card(
         ("unknown types", "get one of the labels"),
         ("confidence", f"{calibrated}calibrated on held-out samples"),
         ("tree of labels", "; ".join(tree)),
-        ("ids", model.terms and f"of {len(model.terms.ids)} labels"),
+        ("ids", f"of {len(model.terms)} labels" if model.terms else ""),
         ("label", card.label),
         ("batch", card.batch),
         ("trained on", card.source),
@@ -235,8 +235,7 @@ def size_table(model: Any) -> pd.DataFrame:
 
     fitted = as_model(model)
     names = ["n_genes", "balanced_accuracy", "standard_error"]
-    rows = [[getattr(point, name) for name in names] for point in fitted.card.curve]
-    curve = pd.DataFrame(rows, columns=names).set_index("n_genes")
+    curve = pd.DataFrame([*fitted.card.curve], columns=names).set_index("n_genes")
     table = curve.reindex(sorted({*fitted.panels, *curve.index})).reset_index()
     return table.assign(chosen=table["n_genes"] == fitted.n_genes)
 

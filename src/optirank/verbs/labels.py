@@ -206,8 +206,8 @@ class Labels(Result):
         if tree is not None and self.leaf_confidence is not None:
             columns["leaf"] = self.classes[self.chosen[rows]]
             columns["leaf_confidence"] = self.leaf_confidence[rows]
-        if terms is not None:
-            ids = [terms.ids.get(label, NO_TERM) for label in self.words]
+        if terms:
+            ids = [terms.get(label, NO_TERM) for label in self.words]
             columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
         if self.files is not None:
             columns["file"] = self.files[rows]
@@ -239,7 +239,7 @@ class Labels(Result):
         ids = columns.pop(ID_COLUMN, None)
         own_name = f"{key}_{ID_COLUMN}"
         earlier = {f"{key}_{name}" for name in (*FURTHER, ID_COLUMN)}
-        if "cell_ontology" in uns.get(key, {}) and own_name not in obs:
+        if "n_ids" in uns.get(key, {}) and own_name not in obs:
             earlier.add(ID_COLUMN)
         written = {
             key: as_category(self.labels, self.words),

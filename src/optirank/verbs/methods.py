@@ -13,7 +13,6 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.notes import note
 from optirank._util.work import threads_in_use
 from optirank.model import Model
-from optirank.model.card import CurvePoint
 from optirank.model.predictor import SizedPanel
 from optirank.panel.elimination import is_learned, search_panels
 from optirank.ranks.scoring import best_class, by_class, weighted_ranks
@@ -73,7 +72,7 @@ def train_panel(
         X=training_set.X,
         held_out=held_out.rows,
         scores={size: held_out.scores[size][:, of_model] for size in panels},
-        curve=[CurvePoint(*point) for point in held_out.curve()],
+        curve=held_out.curve(),
         fold_panels={
             fold: panel
             for (size, fold), panel in held_out.panels.items()
@@ -133,7 +132,7 @@ def train_optirank(
         X=X[:, columns],
         held_out=rows[learned],
         scores={model.n_genes: scores[learned, 1 if n_classes == 2 else slice(None)]},
-        curve=[CurvePoint(model.n_genes, float("nan"), error)],
+        curve=[(model.n_genes, float("nan"), error)],
         fold_panels={},
     )
 

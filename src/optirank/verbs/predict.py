@@ -236,8 +236,8 @@ def _record(query: Query, options: PredictOptions) -> dict[str, Any]:
         ),
         "likeness": query.trust.likeness,
     }
-    if model.terms is not None:
-        record["cell_ontology"] = model.terms.version
+    if model.terms:
+        record["n_ids"] = len(model.terms)
     return record
 
 

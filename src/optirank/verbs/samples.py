@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from optirank.data.errors import DataError
 from optirank.data.joining import FILE_COLUMN
 from optirank.data.profiles import text_column
 from optirank.estimators.selection import N_FOLDS, make_folds
-from optirank.model.tree import Terms, Tree, tree_of_columns, tree_of_table
+from optirank.model.tree import Tree, tree_of_columns, tree_of_table
 
 if TYPE_CHECKING:
     import os
@@ -59,7 +59,7 @@ class LabelledSamples:
     classes: NDArray
     codes: NDArray[np.intp]
     tree: Tree | None = None
-    terms: Terms | None = None
+    terms: Mapping[str, str] = field(default_factory=dict)
     sources: NDArray | None = None
     fold_of: NDArray[np.intp] | None = None
 
@@ -107,7 +107,7 @@ def labelled_samples(
     _note_words(names)
     if tree is not None:
         tree = tree.of_classes(classes)
-    terms = None
+    terms: dict[str, str] = {}
     if ids is not None:
         terms = _terms_of(ids, classes.tolist() if tree is None else tree.labels)
     sources = fold_of = None
@@ -220,12 +220,12 @@ def read_pairs(
     ]
 
 
-def _terms_of(ids: Mapping[str, str], labels: Sequence[str]) -> Terms:
+def _terms_of(ids: Mapping[str, str], labels: Sequence[str]) -> dict[str, str]:
     """The ids of labels; a note says which have none."""
     lacking = [name for name in labels if not ids.get(name)]
     without = f"; without one: {some(lacking)}" if lacking else ""
     note(f"{len(labels) - len(lacking)} of {len(labels)} labels have an id{without}")
-    return Terms({name: ids[name] for name in labels if ids.get(name)}, "")
+    return {name: ids[name] for name in labels if ids.get(name)}
 
 
 def _usable_rows(

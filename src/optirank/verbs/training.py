@@ -22,7 +22,7 @@ from optirank._util.notes import Notes, collected_notes, warn
 from optirank._util.work import using_threads
 from optirank.data.joining import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
-from optirank.model.card import Card, ClassCounts, CurvePoint, JudgedSet
+from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.confidence import NEVER
 from optirank.model.likeness import FurtherGenes, ValueCounter
 from optirank.model.tree import fit_tree_control
@@ -113,7 +113,7 @@ class Fitted(NamedTuple):
     X: Any
     held_out: NDArray
     scores: dict[int, NDArray]
-    curve: list[CurvePoint]
+    curve: list[tuple[int, float, float]]
     fold_panels: Mapping[int, Panel]
 
 
@@ -173,10 +173,8 @@ def train_model(
     truth, predicted = (held_out[name].to_numpy() for name in ("label", "predicted"))
     judged = performance(truth, predicted, probabilities, list(classes))
     curve = [
-        replace(point, balanced_accuracy=judged.balanced_accuracy)
-        if point.n_genes == fitted.n_genes
-        else point
-        for point in fitted.curve
+        (size, judged.balanced_accuracy if size == fitted.n_genes else accuracy, error)
+        for size, accuracy, error in fitted.curve
     ]
     _warn_of_weakness(judged, codes, classes)
     model = Model(
@@ -187,9 +185,7 @@ def train_model(
         card=Card(
             **_origin(training_set, options, fitted),
             curve=tuple(curve),
-            standard_error={point.n_genes: point.standard_error for point in curve}.get(
-                fitted.n_genes
-            ),
+            standard_error={size: error for size, _, error in curve}[fitted.n_genes],
             balanced_accuracy=judged.balanced_accuracy,
             interval=tuple(float(end) for end in judged.interval),
             held_out=class_counts(truth, predicted, classes),

@@ -181,7 +181,7 @@ def packed_model(model: Model) -> str:
             "(method='panel') to export one"
         )
     card, panel, likeness = model.card, model.panel, model.panel.likeness
-    checks, tree, terms = model.further, model.tree, model.terms
+    checks, tree = model.further, model.tree
     data = {
         "name": card.name,
         "label": card.label,
@@ -201,8 +201,8 @@ def packed_model(model: Model) -> str:
         and {"genes": checks.genes.tolist(), "means": _bytes(checks.means, "<f4")},
         # Pairs: objects of JavaScript have keys that are numbers in another order
         "tree": tree and list(tree.parents.items()),
-        "terms": terms and {"ids": list(terms.ids.items()), "version": terms.version},
-        "values": card.values,
+        "terms": list(model.terms.items()),
+        "values": card.values or None,
         "card": model_card(model),
         "tables": card_tables(model),
     }

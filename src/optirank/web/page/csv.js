@@ -39,7 +39,7 @@ export function labelsCsv(labels) {
   if (tree) {
     columns.push(["leaf", (i) => classes[labels.chosen[i]]], ["leaf_confidence", (i) => fourDigits(labels.leafConfidence[i])]);
   }
-  if (terms) columns.push([ID_COLUMN, (i) => terms.ids.get(labelOf(labels, i)) ?? NO_TERM]);
+  if (terms.size) columns.push([ID_COLUMN, (i) => terms.get(labelOf(labels, i)) ?? NO_TERM]);
   const lines = labels.names.map((_, i) => columns.map(([, cell]) => field(cell(i))));
   return [columns.map(([name]) => field(name)), ...lines].map((cells) => `${cells.join(",")}\n`);
 }

@@ -28,7 +28,7 @@ export function readModel(data) {
     accuracies: panel.missing,
     further: further && { genes: further.genes, means: rows(numbers(further.means, Float32Array), further.genes.length) },
     tree: data.tree && readTree(data.tree),
-    terms: data.terms && { ids: new Map(data.terms.ids), version: data.terms.version },
+    terms: new Map(data.terms),
   };
 }
 

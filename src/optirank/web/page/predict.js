@@ -230,7 +230,7 @@ function recordOf(source, model, bound, checked, decision, notes, options) {
     likeness: checked.likeness,
     notes,
   };
-  if (model.terms) record.cell_ontology = model.terms.version;
+  if (model.terms.size) record.n_ids = model.terms.size;
   if (decision.threshold !== null) {
     record.threshold = decision.threshold;
     record.threshold_reason = decision.reason;
