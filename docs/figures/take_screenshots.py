@@ -26,12 +26,12 @@ sys.path.insert(0, str(HERE.parents[1] / "tests"))
 from browser import open_session
 
 WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
-BROWSER_TALL = 1420
+BROWSER_TALL = 1600
 DARK_ONLY = "@media screen and (prefers-color-scheme: dark)"
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
     "cells": ("cells.html", ("", "Label by label"), TALL),
-    "card": ("labels.html", ("Model card",), TALL),
-    "card-dark": ("labels.html", ("Model card",), TALL),
+    "card": ("cells.html", ("Model card",), TALL),
+    "card-dark": ("cells.html", ("Model card",), TALL),
     "report-sizes": ("report.html", ("How many genes",), TALL),
     "evaluation-top": ("evaluation.html", ("", "Class by class"), 1440),
     "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
@@ -45,7 +45,6 @@ def make_pages(folder: Path, data: Path) -> None:
     for command in (
         "example pair",
         f"predict {data / 'xin_980g.h5ad'} --model pancreas-human -o cells.csv --report cells.html",
-        "predict pair/islets.h5ad --model pancreas-human -o labels.csv --report labels.html",
         "train pair/reference.h5ad --label cell_type --query pair/query.h5ad -o model.optirank "
         "--report report.html",
         "evaluate pair/query.h5ad -m model.optirank --label cell_type --report evaluation.html",
@@ -96,13 +95,13 @@ def photograph(page: Path, out: Path, height: int) -> None:
     picture.crop(box).save(out, optimize=True)
 
 
-def photograph_browser(folder: Path) -> None:
-    """The page that labels in a browser, with the labels of generated cells."""
+def photograph_browser(folder: Path, query: Path) -> None:
+    """The page that labels in a browser, with the labels of a query."""
     page = write_page("pancreas-human", folder / "browser.html", h5ad=True)
     with open_session(folder / "browser") as session:
         session.open(page)
         session.wait_for("document.body.dataset.ready")
-        session.choose_file("#file", folder / "pair" / "islets.h5ad")
+        session.choose_file("#file", query)
         session.wait_for("!document.getElementById('labels').hidden")
         session.look(HERE / "browser.png", WIDTH)  # the first one lacks what sticks
         session.look(HERE / "browser.png", WIDTH)
@@ -116,7 +115,8 @@ def main() -> None:
     """Take all of them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make_pages(folder, data_folder().resolve())
+        data = data_folder().resolve()
+        make_pages(folder, data)
         for shot, (page, headings, height) in SHOTS.items():
             shown = folder / f"{shot}.html"
             text = part((folder / page).read_text(encoding="utf-8"), headings)
@@ -124,7 +124,7 @@ def main() -> None:
                 text = text.replace(DARK_ONLY, "@media screen")
             shown.write_text(text, encoding="utf-8")
             photograph(shown, HERE / f"{shot}.png", height)
-        photograph_browser(folder)
+        photograph_browser(folder, data / "xin_980g.h5ad")
 
 
 if __name__ == "__main__":

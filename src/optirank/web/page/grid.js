@@ -6,7 +6,6 @@ import { fixed, thousands } from "./text.js";
 
 const AROUND = 15; // rows that are drawn above and below those in sight
 const PRINTED = 5000; // rows that are printed at most
-const WIDEST = 30; // characters of a sample's name
 const TEXTS = new Intl.Collator("en", { numeric: true });
 
 /** The columns that some labels have: a heading, the text or number of a sample, and of which kind it is. */
@@ -52,7 +51,7 @@ export class Grid {
       element("th", { class: column.kind, "aria-sort": "none" }, button(column.name, () => this.#sort(column))),
     );
     const longest = this.#labels.names.reduce((most, name) => Math.max(most, name.length), 6);
-    this.heads[0].style.width = `${Math.min(longest, WIDEST) + 1}ch`;
+    this.heads[0].style.width = `min(calc(${1.15 * longest}ch + 1.4rem), 48%)`;
     const name = "Labels of all samples; arrow keys choose one, Enter opens it";
     this.table = element(
       "table",
