@@ -21,9 +21,8 @@ from example_model import (
     reference_set,
     trained_example,
 )
-from optirank.cli.design import design
 from optirank.cli.predict import evaluate, predict
-from optirank.cli.train import train
+from optirank.cli.train import design, train
 from optirank.data.objects import profiles_of
 from optirank.datasets import DataError
 from optirank.model import MissingGenesError, save

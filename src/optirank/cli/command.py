@@ -132,14 +132,14 @@ def echo(text: str, *, err: bool = False) -> None:
     It may hold names out of files: control characters are written as escapes. A reader
     that leaves early, as in ``optirank ... | head``, does not end the command.
     """
-    if not is_on("quiet"):
-        write(printable(text), err=err)
+    write(printable(text), err=err)
 
 
 def write(text: str, *, err: bool = False) -> None:
-    """Print a text as it is."""
+    """Print a text as it is, see `echo`."""
     try:
-        typer.echo(text, err=err)
+        if not is_on("quiet"):
+            typer.echo(text, err=err)
     except BrokenPipeError:
         _silence_stdout()
 

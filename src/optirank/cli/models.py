@@ -4,8 +4,6 @@ genes, and its page for a browser.
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,7 +45,8 @@ def models(
     from optirank.verbs.cards import judged_accuracy
 
     if name is not None:
-        show_card(find_model(name))
+        path = find_model(name)
+        _show_card(load(path), path)
         return
     rows = []
     for known, path in known_models().items():
@@ -100,36 +99,22 @@ def inspect(
     from optirank.model import load, save
     from optirank.model.file import find_model
 
-    with outputs(
-        {"the model": out}, [model], force=force, suffix=".optirank"
-    ) as target:
-        show_card(find_model(model), n_genes)
+    path = find_model(model)
+    fitted = load(path)
+    if n_genes is not None:
+        fitted = fitted.smaller(n_genes)
+    with outputs({"the model": out}, [path], force=force, suffix=".optirank") as target:
+        _show_card(fitted, path)
         if target is not None:
-            fitted = load(model)
-            if n_genes is not None:
-                fitted = fitted.smaller(n_genes)
             save(fitted, target, overwrite=True)
             echo(f"{out}: a model of {fitted.n_genes} genes")
 
 
-def show_card(path: Path, n_genes: int | None = None) -> None:
-    """Print what there is to know of a model, or of the smaller one in it."""
-    from optirank.model import load
+def _show_card(fitted: Model, path: Path) -> None:
+    """Print what there is to know of a model."""
     from optirank.verbs.cards import card_tables, model_card, size_table
 
-    fitted = load(path.absolute())  # not a name again
-    if n_genes is not None:
-        fitted = fitted.smaller(n_genes)
-    width = max(60, shutil.get_terminal_size().columns)
-    for name, text in model_card(fitted, path):
-        lines = textwrap.fill(
-            f"{name + ':':<18}{text}",
-            width,
-            subsequent_indent=" " * 18,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        echo(lines)
+    show_table("Model card", ("", ""), model_card(fitted, path))
     for title, table in card_tables(fitted).items():
         show_table(title, list(table), zip(*table.values(), strict=True))
     _show_genes(fitted)
@@ -140,21 +125,16 @@ def show_card(path: Path, n_genes: int | None = None) -> None:
 def _show_genes(fitted: Model) -> None:
     """Print the genes of largest weight, and for which class they count."""
     table = fitted.table()
-    weights = table.filter(regex="^weight_")
-    names = [name.removeprefix("weight_") for name in weights.columns]
-    shown = [name for name in ("gene", "role") if name in table]
-    rows = []
-    for (_, row), values in zip(
-        table.head(_SHOWN).iterrows(), weights.to_numpy(), strict=False
-    ):
-        largest = int(abs(values).argmax())
-        rows.append((*row[shown], f"{values[largest]:+.3g}", names[largest]))
-    title = f"{len(table)} genes, the largest weights"
-    show_table(title, (*shown, "weight", "class"), rows)
+    weights = table.filter(regex="^weight_").head(_SHOWN)
+    heaviest = weights.abs().idxmax(axis=1)
+    rows = [
+        (gene, f"{weights.loc[row, name]:+.3g}", name.removeprefix("weight_"))
+        for (row, name), gene in zip(heaviest.items(), table["gene"], strict=False)
+    ]
+    show_table("Genes of the largest weights", ("gene", "weight", "class"), rows)
     if len(table) > _SHOWN:
-        echo(
-            f"and {len(table) - _SHOWN} more: optirank export -o genes.csv writes them"
-        )
+        n_more = len(table) - _SHOWN
+        echo(f"and {n_more} more: optirank export MODEL -o genes.csv writes them")
 
 
 def export(

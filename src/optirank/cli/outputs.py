@@ -4,7 +4,6 @@ terminal.
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import sys
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from optirank._util.files import check_outputs
 from optirank._util.names import in_percent, printable, with_interval
-from optirank.cli.command import echo, is_on, write
+from optirank.cli.command import echo, write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,21 +69,23 @@ def outputs(
         stream.flush()
 
 
-def show_page(result: Result, path: Path | None) -> None:
-    """Write the page of a result where one is asked for."""
-    if path is not None:
-        from optirank.report import write_page
-
-        write_page(result, path)
-        echo(f"Report: {path}")
-
-
-def show_notes(result: Result) -> None:
-    """Print warnings and notes to stderr."""
+def conclude(
+    result: Result, report: Path | None, files: Mapping[str, Path | None]
+) -> None:
+    """Print warnings and notes, write the page where one is asked for, and say where
+    the files are.
+    """
     for warning in result.warnings:
         echo(f"WARNING: {warning}", err=True)
     for note in result.notes:
         echo(f"note: {note}", err=True)
+    if report is not None:
+        from optirank.report import write_page
+
+        write_page(result, report)
+    for what, path in {**files, "Report": report}.items():
+        if path is not None:
+            echo(f"{what + ':':<7} {path}")
 
 
 # A cell of a column of numbers: 12,345, +0.31, ≥ 0.95, 92.1 (88.0 to 95.2), 3 ± 1 %
@@ -113,6 +114,7 @@ def show_table(
         title=Text(printable(title), style="table.title"),
         title_justify="left",
         box=SIMPLE_HEAD,
+        show_header=any(columns),
         pad_edge=False,
         padding=(0, 0, 0, 1),
     )
@@ -131,46 +133,40 @@ def show_table(
     console = Console(highlight=False)
     with console.capture() as printed:
         console.print(table)
-    if not is_on("quiet"):
-        write(printed.get())
+    write(printed.get())
 
 
 def show_performance(performance: Performance, title: str) -> None:
     """Print how each class that has samples does, so that it fits in 80 columns."""
     from optirank.verbs.performance import MEASURES
 
-    title = f"{title}, % (95 % intervals)"
-    if performance.n_withheld:
-        title += "; of all: sensitivity where a label withheld is not found"
     rows = []
     has_samples = performance.confusion.sum(axis=1) > 0
     table = performance.per_class[has_samples].rename_axis("class").reset_index()
     for row in table.to_dict("records"):
         cells = {"class": row["class"], "samples": f"{row['n']:.0f}"}
         if performance.n_withheld:
-            cells = {
-                "class": row["class"],
-                "given": f"{row['n']:.0f} of {row['n'] + row['withheld']:.0f}",
-                "sensitivity": "",
-                "of all": in_percent(row["sensitivity_of_all"]),
-            }
+            cells["withheld"] = f"{row['withheld']:.0f}"
         for measure, heading in MEASURES.items():
             cells[heading] = in_percent(row[measure])
             if measure in ("sensitivity", "ppv"):
                 low, high = row[f"{measure}_low"], row[f"{measure}_high"]
                 cells[heading] = with_interval(row[measure], low, high)
         rows.append(cells)
+    title = f"{title}, % (95 % intervals)"
     show_table(title, list(rows[0]), [list(cells.values()) for cells in rows])
 
 
 def show_sizes(curve: pd.DataFrame) -> None:
     """Print the accuracy of each size of the panel."""
-    if len(curve) < 2:
-        return
-    rows = []
-    for point in curve.sort_values("n_genes").to_dict("records"):
-        accuracy, error = point["balanced_accuracy"], point["standard_error"]
-        spread = f" ± {in_percent(error)}" if math.isfinite(error) else ""
-        text = f"{in_percent(accuracy)}{spread} %" if math.isfinite(accuracy) else ""
-        rows.append((point["n_genes"], text, "chosen" if point["chosen"] else ""))
-    show_table("Panels on held-out samples", ("genes", "balanced accuracy", ""), rows)
+    rows = [
+        (
+            point["n_genes"],
+            f"{in_percent(point['balanced_accuracy'])} ± "
+            f"{in_percent(point['standard_error'])}",
+            "chosen" if point["chosen"] else "",
+        )
+        for point in curve.sort_values("n_genes").to_dict("records")
+    ]
+    columns = ("genes", "balanced accuracy, %", "")
+    show_table("Panels on held-out samples", columns, rows)

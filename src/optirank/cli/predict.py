@@ -15,9 +15,8 @@ from optirank.cli import options as opt
 from optirank.cli.command import echo, is_on
 from optirank.cli.outputs import (
     STDOUT,
+    conclude,
     outputs,
-    show_notes,
-    show_page,
     show_performance,
     show_table,
 )
@@ -103,7 +102,6 @@ def predict(
             )
         if record is not None:
             write_record(labels, out)
-        show_notes(labels)
         n_samples = len(labels.chosen)
         rows = [
             (label, count, f"{count / n_samples:.1%}")
@@ -122,7 +120,7 @@ def predict(
             f"{labels.confidence.mean():.3f}, "
             f"{counted(int(labels.withheld.sum()), 'label', 'labels')} withheld"
         )
-        show_page(labels, report)
+        conclude(labels, report, {})
 
 
 def evaluate(
@@ -204,12 +202,10 @@ def evaluate(
                 mapping=names,
                 progress=update,
             )
-        show_notes(evaluation)
         _show_evaluation(evaluation)
         if target is not None:
             _write_tables(evaluation, target)
-            echo(f"Tables: {out}")
-        show_page(evaluation, report)
+        conclude(evaluation, report, {"Tables": out})
 
 
 def _show_evaluation(evaluation: Evaluation) -> None:

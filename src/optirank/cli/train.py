@@ -1,23 +1,37 @@
-"""`optirank train`: from labelled profiles to a model file and a report."""
+"""`optirank train` and `optirank design`: from labelled profiles to a model, and to a
+panel for an assay.
+"""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-from optirank._util.names import valid_text
+from optirank._util.files import replacing
+from optirank._util.names import in_percent, percent, valid_text, with_interval
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.command import echo, is_on, recorded_command
 from optirank.cli.outputs import (
+    conclude,
     outputs,
-    show_notes,
-    show_page,
     show_performance,
     show_sizes,
     show_table,
 )
+
+if TYPE_CHECKING:
+    from optirank.verbs.design import DesignResult
+
+_WEAKEST = 4  # classes that are listed
+_CONFUSED = 3  # pairs of classes that are listed
+_KINDS = {
+    "chosen": "A panel of {n} genes is chosen{required}",
+    "extended": "The list is extended to {n} genes{required}",
+    "scored": "A list of {n} genes is scored as it is",
+}
 
 
 def train(
@@ -137,11 +151,169 @@ def train(
         save(result.model, target, overwrite=True)
         show_sizes(result.curve)
         show_performance(result.performance, "On held-out samples")
-        show_notes(result)
         accuracy = result.performance.headline()
         echo(
             f"Balanced accuracy of held-out samples {accuracy}, "
             f"{result.model.n_genes} genes"
         )
-        echo(f"Model:  {out}")
-        show_page(result, report)
+        conclude(result, report, {"Model": out})
+
+
+def design(
+    files: opt.Files,
+    label: opt.Labels,
+    out: Annotated[
+        Path,
+        opt.out("TABLE.csv", "The genes; - for stdout."),
+    ],
+    batch: opt.Batch = None,
+    test: Annotated[
+        Path | None,
+        opt.option("FILE", "Labelled samples of another platform, to judge.", None),
+    ] = None,
+    query: opt.ForQuery = None,
+    gene_list: Annotated[
+        Path | None,
+        opt.option(
+            "FILE", "A list to score as it is; with --n-genes, to extend.", opt.GENES
+        ),
+    ] = None,
+    n_genes: Annotated[
+        int | None,
+        opt.option("N", "Genes in the panel; default: 100.", opt.GENES),
+    ] = None,
+    per_class: Annotated[
+        int, opt.option("N", "Heaviest genes that each class keeps.", opt.GENES)
+    ] = 0,
+    include: opt.Include = None,
+    exclude: opt.Exclude = None,
+    min_mean: Annotated[
+        float | None,
+        opt.option("COUNTS", "Least mean per 10,000, where highest.", opt.GENES),
+    ] = None,
+    max_mean: Annotated[
+        float | None, opt.option("COUNTS", "Largest such mean.", opt.GENES)
+    ] = None,
+    name: opt.Name = "",
+    description: opt.Description = "",
+    layer: opt.Layer = None,
+    table: opt.Table = None,
+    gene_column: opt.GeneColumn = None,
+    genes_in: opt.GenesIn = None,
+    samples: opt.Samples = None,
+    invert: opt.Invert = False,
+    model: Annotated[
+        Path | None,
+        opt.option("MODEL", "Write the model that labels the assay.", opt.OUTPUT),
+    ] = None,
+    report: opt.Report = None,
+    force: opt.Force = False,
+    n_jobs: opt.Threads = None,
+) -> None:
+    """Design a panel of genes for an assay, or score a list that somebody else made.
+
+    The genes are chosen by their ranks among each other. Held-out samples tell how each
+    class will do, also when genes fail and on simulated platforms; test data tell it
+    for another platform.
+
+    Examples:
+
+      optirank design ref.h5ad --label type --n-genes 100 -o panel.csv
+      optirank design ref.h5ad --label type -o p.csv --model p.optirank
+      optirank design ref.h5ad --label type --exclude 'MT-*' -o panel.csv
+      optirank design ref.h5ad --label lineage,type --per-class 3 -o panel.csv
+      optirank design ref.h5ad --label type --gene-list draft.txt -o scored.csv
+      optirank design ref.h5ad --label type --query probes.txt -o panel.csv
+      optirank design ref.h5ad --label type --test spots.h5ad -o panel.csv
+    """
+    from optirank.data.opening import open_profiles
+    from optirank.model import save
+    from optirank.verbs.design import design as run
+    from optirank.verbs.options import DesignOptions
+    from optirank.verbs.sources import genes_of_queries, open_sources
+
+    if gene_list is not None and not gene_list.is_file():
+        raise FileNotFoundError(f"{gene_list} does not exist: name a file of genes")
+    asked = DesignOptions(
+        label=opt.listed(label),
+        n_genes=n_genes,
+        per_class=per_class,
+        min_mean=min_mean,
+        max_mean=max_mean,
+        query_genes=genes_of_queries(query or ()),
+        name=name,
+        description=description,
+        n_jobs=n_jobs or -1,
+        gene_list=[] if gene_list is None else [gene_list],
+        include=include or (),
+        exclude=exclude or (),
+    )
+    reading = opt.reading(
+        layer=layer,
+        table=table,
+        gene_column=gene_column,
+        genes_in=genes_in,
+        samples=samples,
+        invert=invert,
+    )
+    judging: Any = nullcontext()
+    if test is not None:
+        judging = open_profiles(test, label=[asked.label[-1]])
+    written = {"the panel": out, "the model": model, "the report": report}
+    inputs = [*files, *(query or ()), *(include or ()), *(exclude or ())]
+    inputs += [test, gene_list, samples]
+    opened = open_sources(files, asked.label, batch, exclude=asked.exclude, **reading)
+    with (
+        outputs(written, inputs, force=force) as target,
+        opened as (data, source_column),
+        judging as judges,
+    ):
+        with progress_bar("designing", shown=not is_on("quiet")) as update:
+            result = run(
+                data,
+                replace(asked, batch=source_column),
+                test=judges,
+                command=recorded_command(),
+                source=", ".join(valid_text(path.name) for path in files),
+                progress=update,
+            )
+        with replacing(target) as temporary:
+            result.genes.to_csv(temporary, index=False, float_format="%.6g")
+        if model is not None:
+            save(result.model, model, overwrite=True)
+        _show_design(result)
+        conclude(result, report, {"Panel": out, "Model": model})
+
+
+def _show_design(result: DesignResult) -> None:
+    """Print what there is to say of a design: conditions, sizes, weakest classes."""
+    required = f", {result.n_required} of them required" if result.n_required else ""
+    kind = _KINDS[result.kind].format(n=len(result.genes), required=required)
+    echo(f"{kind}, for {len(result.classes)} classes.")
+    rows = [
+        (
+            row["condition"],
+            with_interval(row["balanced_accuracy"], row["low"], row["high"]),
+            f"{in_percent(row['lowest'])} ({row['lowest_class']})",
+        )
+        for row in result.conditions.to_dict("records")
+    ]
+    columns = ("condition", "all classes", "lowest class")
+    show_table("Balanced accuracy, % (95 % interval)", columns, rows)
+    show_sizes(result.training.curve)
+    weakest = result.classes.sort_values("sensitivity", kind="stable").head(_WEAKEST)
+    rows = [
+        (
+            row["class"],
+            with_interval(row["sensitivity"], row["low"], row["high"]),
+            row["n_genes"],
+        )
+        for row in weakest.rename_axis("class").reset_index().to_dict("records")
+    ]
+    columns = ("class", "labelled right, %", "genes")
+    show_table("Weakest classes", columns, rows)
+    confused = [
+        f"{row['class']} as {row['labelled']} {percent(row['share'])}"
+        for row in result.confusions.head(_CONFUSED).to_dict("records")
+    ]
+    echo(f"Most confused: {'; '.join(confused) or 'no two classes'}")
