@@ -253,7 +253,7 @@ def test_a_column_with_the_model_s_names_is_used_with_a_note(model, adata):
     adata.var_names = [f"ENSG{k:011d}" for k in range(adata.n_vars)]
     optirank.tl.annotate(adata, model)
     assert adata.obs["optirank"].tolist() == expected
-    assert "those of the column 'symbol'" in adata.uns["optirank"]["notes"][0]
+    assert "genes are named by the column 'symbol'" in adata.uns["optirank"]["notes"][0]
 
 
 @pytest.mark.parametrize(

@@ -282,10 +282,13 @@ def annotate(
         threshold=threshold,
     )
     fitted = as_model(model)
-    reading = {"layer": layer, "gene_column": gene_column, "table": table}
-    columns = [clusters] if clusters else []
     profiles = profiles_of(
-        adata, label=columns, known_genes=fitted.path_genes, **reading
+        adata,
+        label=[clusters] if clusters else [],
+        known_genes=fitted.path_genes,
+        layer=layer,
+        gene_column=gene_column,
+        table=table,
     )
     target: Any = None if is_frame(adata) else anndata_of(adata, table)
     if target is not None and key_added in target.obs and key_added not in target.uns:
@@ -443,9 +446,13 @@ def evaluate(
         threshold=threshold,
     )
     fitted = as_model(model)
-    reading = {"layer": layer, "gene_column": gene_column, "table": table}
     profiles = profiles_of(
-        adata, label=[label], known_genes=fitted.path_genes, **reading
+        adata,
+        label=[label],
+        known_genes=fitted.path_genes,
+        layer=layer,
+        gene_column=gene_column,
+        table=table,
     )
     evaluation = evaluate_profiles(
         profiles,
