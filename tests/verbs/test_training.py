@@ -145,7 +145,7 @@ def test_a_source_in_which_a_class_is_frequent_is_not_learned_in_its_place(metho
     )  # what tells the sources apart, and the classes
     names = np.array([f"s{k}" for k in range(200)], dtype=object)
     obs = pd.DataFrame({"y": y, "source": source}, index=names)
-    data = made(X, [f"g{k}" for k in range(60)], obs, "two")
+    data = made(X, [f"g{k}" for k in range(60)], obs)
     options = TrainingOptions(label="y", batch="source", method=method)
     weights = labelled_samples(obs, options, "two").weights
     for label in ("a", "b"):
@@ -212,7 +212,7 @@ def test_a_model_of_noise_is_called_one():
     samples = np.array([f"s{k}" for k in range(60)], dtype=object)
     obs = pd.DataFrame({"kind": np.repeat(["a", "b"], 30)}, index=samples)
     genes = np.array([f"g{k}" for k in range(150)], dtype=object)
-    data = made(rng.normal(size=(60, 150)), genes, obs, "noise")
+    data = made(rng.normal(size=(60, 150)), genes, obs)
     found = train(data, TrainingOptions(label="kind", n_genes=20))
     assert any("cannot be told from chance" in note for note in found.warnings)
 

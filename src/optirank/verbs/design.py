@@ -239,40 +239,22 @@ def _choose_genes(
         allowed &= shared_genes(names, source, measured, "the assay can measure")
     allowed &= _within_bounds(highest, options, source)
     allowed[required] = True
+    n_genes = options.n_genes
+    if n_genes is None:
+        n_genes = min(DEFAULT_SIZE, int(allowed.sum()))
+        if options.gene_list:
+            n_genes = len(required)
+    if not max(2, len(required)) <= n_genes <= allowed.sum():
+        raise DataError(
+            f"a panel of {n_genes} genes: {len(required)} are required, and "
+            f"{allowed.sum()} genes of {source} may be used; ranks need at least 2: "
+            "ask for another number (n_genes=), require fewer, or allow more"
+        )
     training_set.include = required
     training_set.allowed = np.flatnonzero(allowed)
-    training_set.n_genes = _panel_size(
-        options, len(required), int(allowed.sum()), source
-    )
+    training_set.n_genes = int(n_genes)
     training_set.per_class = options.per_class
     return listed, tuple(training_set.genes[excluded].astype(str).tolist())
-
-
-def _panel_size(
-    options: DesignOptions, n_required: int, n_allowed: int, source: str
-) -> int:
-    """The number of genes of the panel."""
-    if options.n_genes is None and options.gene_list:
-        if n_required < 2:
-            raise DataError(
-                f"the list has {n_required} gene: ranks need at least 2; add genes, "
-                "or have it extended (n_genes=)"
-            )
-        return n_required
-    n_genes = DEFAULT_SIZE if options.n_genes is None else int(options.n_genes)
-    if n_genes < n_required:
-        raise DataError(
-            f"a panel of {n_genes} genes cannot hold the {n_required} that are "
-            f"required: ask for at least {n_required} (n_genes=), or require fewer"
-        )
-    if options.n_genes is None:
-        return min(n_genes, n_allowed)
-    if n_genes > n_allowed:
-        raise DataError(
-            f"a panel of {n_genes} genes: {n_allowed} genes of {source} may be used; "
-            "ask for fewer (n_genes=), or allow more"
-        )
-    return n_genes
 
 
 def _within_bounds(

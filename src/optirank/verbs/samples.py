@@ -7,9 +7,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +16,9 @@ from optirank._util.names import counted, some
 from optirank._util.notes import note
 from optirank.data.errors import DataError
 from optirank.data.joining import FILE_COLUMN
+from optirank.data.opening import check_path
 from optirank.data.profiles import text_column
+from optirank.data.tables import read_table
 from optirank.estimators.selection import N_FOLDS, make_folds
 from optirank.model.tree import Tree, tree_of_columns, tree_of_table
 
@@ -41,8 +41,7 @@ _DONOR = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class LabelledSamples:
+class LabelledSamples(NamedTuple):
     """Samples that can be learned from.
 
     Attributes
@@ -58,10 +57,10 @@ class LabelledSamples:
     names: NDArray[np.object_]
     classes: NDArray
     codes: NDArray[np.intp]
-    tree: Tree | None = None
-    terms: Mapping[str, str] = field(default_factory=dict)
-    sources: NDArray | None = None
-    fold_of: NDArray[np.intp] | None = None
+    tree: Tree | None
+    terms: Mapping[str, str]
+    sources: NDArray | None
+    fold_of: NDArray[np.intp] | None
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -206,18 +205,11 @@ def read_pairs(
     """The pairs of a mapping, or of a table of two columns below a header."""
     if isinstance(table, Mapping):
         return [(str(name), str(value)) for name, value in table.items()]
-    path = Path(table)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist: name a table with {what}")
-    with path.open(encoding="utf-8-sig") as file:
-        header = file.readline()
-    separator = next((mark for mark in "\t;" if mark in header), ",")
-    frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False)
-    if frame.shape[1] != 2:
-        raise DataError(f"{path} has {frame.shape[1]} columns: give two, {what}")
-    return [
-        (name.strip(), value.strip()) for name, value in frame.itertuples(index=False)
-    ]
+    path = check_path(table)
+    frame = read_table(path, as_text=True).frame
+    if frame.shape[1] != 1:
+        raise DataError(f"{path} has {frame.shape[1] + 1} columns: give two, {what}")
+    return list(zip(frame.index, frame.iloc[:, 0].str.strip(), strict=True))
 
 
 def _terms_of(ids: Mapping[str, str], labels: Sequence[str]) -> dict[str, str]:
@@ -236,25 +228,16 @@ def _usable_rows(
     empty: Sequence[int] | NDArray,
 ) -> NDArray[np.intp]:
     """Positions of the samples that can be used; notes on the others."""
-    if not len(labels):
-        raise DataError(f"{source} holds no samples")
-    asked = {f"no label in {options.label[-1]!r}": labels}
+    reasons = {f"no label in {options.label[-1]!r}": _are_blank(labels)}
     if batches is not None:
-        asked[f"no source in {options.batch!r}"] = batches
-    reasons = {
-        reason: np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
-        for reason, values in asked.items()
-    }
+        reasons[f"no source in {options.batch!r}"] = _are_blank(batches)
     reasons["every gene has the same value"] = np.isin(np.arange(len(labels)), empty)
     usable = ~np.any([*reasons.values()], axis=0)
-    names = labels.to_numpy(dtype=object).astype(str)
-    classes, counts = np.unique(names[usable], return_counts=True)
-    is_small = counts < MIN_CLASS
-    if is_small.any():
-        sizes = zip(classes[is_small], counts[is_small], strict=True)
-        listed = some([f"{name} ({n_samples})" for name, n_samples in sizes])
-        reason = f"their class has fewer than {MIN_CLASS}: {listed}"
-        reasons[reason] = np.isin(names, classes[is_small])
+    sizes = labels[usable].value_counts()
+    small = sizes[sizes < MIN_CLASS].sort_index()
+    listed = some([f"{name} ({n_samples})" for name, n_samples in small.items()])
+    reason = f"their class has fewer than {MIN_CLASS}: {listed}"
+    reasons[reason] = labels.isin(small.index).to_numpy()
     left = np.ones(len(labels), dtype=bool)
     left_out = []
     for reason, mask in reasons.items():
@@ -270,6 +253,10 @@ def _usable_rows(
     for text in left_out:
         note(text)
     return np.flatnonzero(left)
+
+
+def _are_blank(values: pd.Series) -> NDArray[np.bool_]:
+    return np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
 
 
 def _folds_of_sources(

@@ -7,17 +7,21 @@ calibration, error control, likeness, tables and the card.
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from optirank import __version__
-from optirank._util.names import some
+from optirank._util.files import file_digest
+from optirank._util.names import some, valid_text
 from optirank._util.notes import Notes, collected_notes, warn
 from optirank._util.work import using_threads
 from optirank.data.joining import FILE_COLUMN
@@ -289,6 +293,10 @@ def _origin(
     samples = training_set.samples
     classes = [str(name) for name in samples.classes]
     counts = np.bincount(samples.codes, minlength=len(classes)).tolist()
+    lines = sorted(
+        f"{name}\t{classes[code]}\n"
+        for name, code in zip(samples.names, samples.codes, strict=True)
+    )
     values = ValueCounter()
     values.add(fitted.X[:, fitted.panels[fitted.n_genes].columns])
     versions = {"optirank": __version__, "python": platform.python_version()}
@@ -298,6 +306,10 @@ def _origin(
         "method": options.method,
         "label": ", ".join(options.label),
         "batch": options.batch or "",
+        "sources": _input_digests(training_set, options),
+        "labels_sha256": hashlib.sha256(
+            "".join(lines).encode("utf-8", "surrogatepass")
+        ).hexdigest(),
         "n_samples": len(samples.codes),
         "class_counts": dict(zip(classes, counts, strict=True)),
         "n_genes_of_file": training_set.n_genes_of_file,
@@ -305,6 +317,18 @@ def _origin(
         "values": values.result(),
         "versions": versions | {name: version(name) for name in _VERSIONS},
     }
+
+
+def _input_digests(
+    training_set: TrainingSet, options: TrainingOptions
+) -> dict[str, str]:
+    """What tells the files that were read from others, by their names."""
+    files = [options.tree, options.ontology]
+    for part in training_set.data:
+        if part.opening is not None:
+            files += [part.opening.path, dict(part.opening.options)["samples"]]
+    paths = [Path(file) for file in files if isinstance(file, str | os.PathLike)]
+    return {valid_text(path.name): file_digest(path) for path in paths}
 
 
 def _judged_sources(

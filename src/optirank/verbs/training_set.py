@@ -62,20 +62,18 @@ class TrainingSet:
     per_class: int = 0
 
     def __init__(
-        self,
-        data: Profiles | Sequence[Profiles],
-        options: TrainingOptions,
+        self, data: Profiles | Sequence[Profiles], options: TrainingOptions
     ) -> None:
-        self.data = [data] if isinstance(data, Profiles) else list(data)
-        for part in self.data:
+        parts = [data] if isinstance(data, Profiles) else list(data)
+        for part in parts:
             for text in part.notes:
                 note(text)
-        self.source = source_of(self.data)
-        names = self.data[0].genes
-        self.n_genes_of_file = len(names)
-        self._usable = self._usable_genes(names.astype(str).tolist(), options)
-        self.genes = names[self._usable]
-        obs = annotations_of(self.data)
+        self.source = source_of(parts)
+        self.n_genes_of_file = len(parts[0].genes)
+        usable = _usable_genes(parts[0].genes, self.source, options)
+        self.data = [part.with_genes(usable) for part in parts]
+        self.genes = self.data[0].genes
+        obs = annotations_of(parts)
         self.samples = labelled_samples(obs, options, self.source)
         empty = self._look()
         if len(empty):  # folds are of the samples that are left
@@ -87,27 +85,13 @@ class TrainingSet:
             f"{len(self.samples.classes)} classes, {self.n_folds} folds"
         )
 
-    def _usable_genes(self, names: list[str], options: TrainingOptions) -> NDArray:
-        """Rising positions of the genes that are read."""
-        positions = np.flatnonzero(~excluded_genes(names, options.exclude))
-        if len(positions) < 2:
-            raise DataError(
-                f"{self.source}: {len(positions)} of {len(names)} genes are left to "
-                "choose from, and ranks need at least 2"
-            )
-        if options.query_genes is None:
-            return positions
-        left = [names[k] for k in positions]
-        whose = "the data to be labelled have"
-        return positions[shared_genes(left, self.source, options.query_genes, whose)]
-
     def _look(self) -> NDArray[np.intp]:
         """The first pass over all samples and genes.
 
         Gives the positions, among the samples, of those without values to rank.
         """
         samples = self.samples
-        empty = PerSample(self._are_empty)
+        empty = PerSample(_are_empty)
         moments = GeneMoments()
         drawn = DrawnSamples(
             samples.codes,
@@ -133,29 +117,9 @@ class TrainingSet:
             )
         return np.flatnonzero(empty.result())
 
-    def _are_empty(self, block: Any) -> NDArray[np.bool_]:
-        """Which samples of a block have the same value in every gene.
-
-        Values that are missing, infinite or no numbers are refused.
-        """
-        values = block.data if sparse.issparse(block) else block
-        if values.dtype.kind not in "buif":
-            raise DataError(
-                f"{self.source}: the matrix holds {values.dtype}, not numbers"
-            )
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            n_missing = int((~np.isfinite(values)).sum())
-            what = counted(n_missing, "value is", "values are")
-            raise DataError(
-                f"{self.source}: {what} missing or infinite (NaN, inf): fill in what "
-                "is missing, or leave these genes or samples out"
-            )
-        return constant_rows(block)
-
     def run_pass(self, looks: Sequence[Look], columns: NDArray | None = None) -> None:
         """Show looks all samples in use, with some of the genes (all)."""
-        genes = self._usable if columns is None else self._usable[columns]
-        run_pass(self.data, looks, genes, rows=self.samples.rows)
+        run_pass(self.data, looks, columns, rows=self.samples.rows)
 
     def choose_genes(self, options: TrainingOptions) -> None:
         """Set the size of the panel and which genes must and may be in it.
@@ -163,6 +127,20 @@ class TrainingSet:
         A file of genes is the panel as it is. Where another number of genes is asked
         for, a smaller panel is chosen among them, and a larger one extends them.
         """
+        self.n_genes = options.n_genes
+        if options.include:
+            self._require_genes(options)
+        if self.n_genes == "auto":
+            return
+        if not len(self.include) <= self.n_genes <= len(self.genes):
+            raise DataError(
+                f"a panel of {self.n_genes} genes: {len(self.include)} must be in it, "
+                f"and {self.source} has {len(self.genes)} that can be used; ask for "
+                "another number (n_genes=)"
+            )
+
+    def _require_genes(self, options: TrainingOptions) -> None:
+        """See `choose_genes`."""
         names = self.genes.astype(str).tolist()
         listed, named = genes_of_items(options.include)
         required, missing = find_genes(names, named)
@@ -175,17 +153,45 @@ class TrainingSet:
                 f"{len(missing)} of the {len(listed)} genes of the list are not in "
                 f"{self.source}: {some(missing, 30)}"
             )
-        both = np.union1d(found, required)
-        self.n_genes, self.include = options.n_genes, both
-        if self.n_genes == "auto":
-            if listed:
-                self.n_genes = len(both)
-            return
-        if listed and self.n_genes < len(both):
-            self.include, self.allowed = required, both
-        if not len(self.include) <= self.n_genes <= len(self.genes):
-            raise DataError(
-                f"a panel of {self.n_genes} genes: {len(self.include)} must be in it, "
-                f"and {self.source} has {len(self.genes)} that can be used; ask for "
-                "another number (n_genes=)"
-            )
+        self.include = np.union1d(found, required)
+        if listed and self.n_genes == "auto":
+            self.n_genes = len(self.include)
+        elif listed and self.n_genes < len(self.include):
+            self.include, self.allowed = required, self.include
+
+
+def _usable_genes(
+    genes: NDArray, source: str, options: TrainingOptions
+) -> NDArray[np.intp]:
+    """Rising positions of the genes that are read."""
+    names = genes.astype(str).tolist()
+    usable = np.arange(len(names))
+    if options.exclude:
+        usable = np.flatnonzero(~excluded_genes(names, options.exclude))
+    if len(usable) < 2:
+        raise DataError(
+            f"{source}: {len(usable)} of {len(names)} genes are left to choose from, "
+            "and ranks need at least 2"
+        )
+    if options.query_genes is None:
+        return usable
+    left = [names[k] for k in usable]
+    whose = "the data to be labelled have"
+    return usable[shared_genes(left, source, options.query_genes, whose)]
+
+
+def _are_empty(block: Any) -> NDArray[np.bool_]:
+    """Which samples of a block have the same value in every gene.
+
+    Values that are missing, infinite or no numbers are refused.
+    """
+    values = block.data if sparse.issparse(block) else block
+    if values.dtype.kind not in "buif":
+        raise ValueError(f"the matrix holds {values.dtype}, not numbers")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        n_missing = int((~np.isfinite(values)).sum())
+        raise ValueError(
+            f"{counted(n_missing, 'value is', 'values are')} missing or infinite (NaN, "
+            "inf): fill in what is missing, or leave these genes or samples out"
+        )
+    return constant_rows(block)
