@@ -401,4 +401,4 @@ def test_the_demo_trains_labels_evaluates_and_writes_reports(tmp_path, monkeypat
     assert optirank("example", "here").exit_code == BAD_INPUT
     assert (tmp_path / "here" / "reference.h5ad").read_bytes() == before
     assert good("demo", "-o", "here").stdout == done.stdout
-    assert "is a file" in optirank("example", "here/labels.csv").stderr
+    assert "file exists" in optirank("example", "here/labels.csv").stderr

@@ -7,7 +7,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,7 +15,6 @@ from pathlib import Path
 PathLike = str | os.PathLike[str]
 
 _HASHED = 2 * 10**9  # bytes: more take too long to read for their name alone
-_KINDS = {stat.S_IFDIR: "folder", stat.S_IFBLK: "disk", stat.S_IFSOCK: "socket"}
 
 
 def check_outputs(
@@ -27,10 +25,9 @@ def check_outputs(
 ) -> None:
     """Refuse, before any work, files that cannot or must not be written.
 
-    Refused are folders (but for a store .zarr, with ``force``), disks and sockets,
-    files in folders that do not exist or cannot be written to, inputs (also under
-    another name or through a link), the same file twice, and, unless ``force`` is
-    given, files that exist.
+    Refused are folders (but for a store .zarr, with ``force``), files in folders that
+    do not exist or cannot be written to, inputs (also under another name or through a
+    link), the same file twice, and, unless ``force`` is given, files that exist.
 
     Parameters
     ----------
@@ -66,10 +63,8 @@ def check_outputs(
 
 def _check_place(path: Path, what: str) -> None:
     """Refuse a name that no file can be written to."""
-    mode = path.stat().st_mode if path.exists() else 0
-    kind = _KINDS.get(stat.S_IFMT(mode))
-    if kind is not None and not _is_store(path):
-        raise ValueError(f"{path} is a {kind}: name a file for {what}")
+    if path.is_dir() and not _is_store(path):
+        raise ValueError(f"{path} is a folder: name a file for {what}")
     if _is_stream(path):
         return
     if not path.parent.is_dir():
