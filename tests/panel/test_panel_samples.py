@@ -104,7 +104,7 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
     def gathered():
         accumulators = [
             DrawnSamples(codes, keys, 3, fold_of=parts - 1, per_class=0),
-            PerSample(40, sort_groups),
+            PerSample(sort_groups),
         ]
         fold_matrix(form(X), accumulators)
         looking, *others = accumulators
@@ -117,7 +117,7 @@ def test_a_pass_in_many_blocks_gathers_what_one_block_gives(form, monkeypatch):
     np.testing.assert_array_equal(sums_of_blocks.leading, sums.leading)
     np.testing.assert_array_equal(sums_of_blocks.trailing, sums.trailing)
     np.testing.assert_array_equal(groups_of_blocks, groups)
-    some = PerSample(len(rows), as_dense)
+    some = PerSample(as_dense)
     fold_matrix(form(X), [some], np.array([3, 1]), rows)
     np.testing.assert_array_equal(some.result(), X[np.ix_(rows, [3, 1])])
 

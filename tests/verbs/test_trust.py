@@ -176,4 +176,4 @@ def test_values_scaled_per_gene_are_named_and_raw_too():
     scaled.X = (counts - counts.mean(axis=0)) / spread
     notes = annotate(scaled, model, verbose=False).notes
     assert STANDARDISED in notes
-    assert "raw may have the values before: use_raw=True reads it" in notes
+    assert "raw may have the values before: layer='raw' reads it" in notes

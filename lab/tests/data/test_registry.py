@@ -8,7 +8,6 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 import pytest
-from optirank.io.homologs import HOMOLOG_TABLE
 
 from expression_files import make
 from optirank.data.conversion import write_h5ad, write_table
@@ -146,13 +145,3 @@ def test_check_finds_what_is_wrong(tmp_path):
     found = describe(write_h5ad(make(values), tmp_path / "nan.h5ad"), values=True)
     assert found.errors == ["some values are missing or infinite: ranks need numbers"]
     assert "no column 'type'" in describe(tmp_path / "nan.h5ad", label="type").errors[0]
-
-
-def test_the_table_of_homologs_is_one_to_one():
-    table = pd.read_csv(HOMOLOG_TABLE, sep="\t", keep_default_na=False)
-    assert list(table) == ["mouse", "human"]
-    assert len(table) > 15_000
-    for column in table:
-        assert table[column].is_unique
-    pairs = dict(zip(table["mouse"], table["human"], strict=True))
-    assert pairs["Trp53"] == "TP53"

@@ -94,11 +94,7 @@ def profiles_of_table(
         )
     known = set(map(without_case, known_genes))
     _refuse_long(table, known)
-    in_rows = genes_in == "rows"
-    if genes_in is None:
-        in_rows = _has_genes_in_rows(table, known, sample_names, label)
-    elif genes_in not in ("rows", "columns"):
-        raise DataError(f"genes_in={genes_in!r}: use 'rows' or 'columns'")
+    in_rows = _has_genes_in_rows(table, genes_in, known, sample_names, label)
     beside = {*exclude, gene_column} if in_rows else {*exclude, *label}
     numbers, annotations = _numbers_and_annotations(table, beside, invert=invert)
     if numbers.empty:
@@ -120,19 +116,31 @@ def profiles_of_table(
 
 def _has_genes_in_rows(
     table: Table,
+    genes_in: str | None,
     known: set[str],
     sample_names: Collection[str],
     label: Sequence[str],
 ) -> bool:
-    """Whether the lines of a table are genes, as known genes, samples or the columns of
-    labels tell; where nothing tells, the user is asked.
+    """Whether the lines of a table are genes, as the user says, or as known genes,
+    samples or the columns of labels tell; where nothing tells, the user is asked.
     """
     header = table.frame.columns
     n_in_header = _n_shared(known, header)
     beside = [table.frame.index, *table.columns_of_text()]
     n_in_lines = max(_n_shared(known, names) for names in beside)
-    if n_in_lines != n_in_header:
+    if genes_in is None and n_in_lines != n_in_header:
         return n_in_lines > n_in_header
+    if genes_in is not None:
+        n_shared = {"columns": n_in_header, "rows": n_in_lines}
+        if genes_in not in n_shared:
+            raise DataError(f"genes_in={genes_in!r}: use 'rows' or 'columns'")
+        most = max(n_shared, key=lambda place: n_shared[place])
+        if not n_shared[genes_in] and n_shared[most]:
+            raise DataError(
+                f"{table.path}: the genes of the model are in its {most}, not in its "
+                f"{genes_in}: use genes_in={most!r}"
+            )
+        return genes_in == "rows"
     n_samples_in_header = int(header.isin([*sample_names]).sum())
     n_samples_in_lines = int(table.frame.index.isin([*sample_names]).sum())
     if n_samples_in_header != n_samples_in_lines:
