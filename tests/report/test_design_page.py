@@ -25,7 +25,7 @@ def test_a_chosen_panel_has_all_figures_and_its_query():
         "dots",
     }
     assert figures(text) == expected
-    assert "query" in text
+    assert "test adata" in text
     for gene in chosen().genes["gene"]:
         assert f">{gene}<" in text
 

@@ -30,7 +30,7 @@ from profiles import label_profiles, take_samples
 
 def labelled(adata, model, **options):
     return label_profiles(
-        profiles_of(adata, None, None), model, PredictOptions(**options)
+        profiles_of(adata), model, PredictOptions(**options)
     )
 
 

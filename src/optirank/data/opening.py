@@ -36,7 +36,7 @@ _CONVERTED = {
 def open_profiles(
     path: str | os.PathLike[str],
     *,
-    label: Sequence[str] = (),
+    label: Sequence[str] | str = (),
     layer: str | None = None,
     table: str | None = None,
     gene_column: str | None = None,
@@ -65,9 +65,10 @@ def open_profiles(
     exclude : columns of a table that are no genes, though they hold numbers.
     """
     path = check_path(path)
+    label = (label,) if isinstance(label, str) else tuple(label)
     kind = file_kind(path)
     options: dict[str, Any] = {
-        "label": tuple(label),
+        "label": label,
         "layer": layer,
         "table": table,
         "gene_column": gene_column,
