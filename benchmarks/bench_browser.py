@@ -36,7 +36,7 @@ _PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 def gene_names() -> list[str]:
     """Names of the genes: those of the model among others."""
-    known = list(optirank.load(MODEL).path_genes)
+    known = list(optirank.load(MODEL).genes)
     return [*known, *(f"GENE{k}" for k in range(N_GENES - len(known)))]
 
 

@@ -285,7 +285,7 @@ def annotate(
     profiles = profiles_of(
         adata,
         label=[clusters] if clusters else [],
-        known_genes=fitted.path_genes,
+        known_genes=fitted.genes.tolist(),
         layer=layer,
         gene_column=gene_column,
         table=table,
@@ -449,7 +449,7 @@ def evaluate(
     profiles = profiles_of(
         adata,
         label=[label],
-        known_genes=fitted.path_genes,
+        known_genes=fitted.genes.tolist(),
         layer=layer,
         gene_column=gene_column,
         table=table,

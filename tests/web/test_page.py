@@ -146,7 +146,7 @@ def agree(session, path, name=MODELS[0], options=None):
 def test_every_shipped_model_labels_as_predict_does(name, session, tmp_path):
     frame = cells(load(name))
     frame.iloc[0] = 0
-    frame = frame.drop(columns=list(load(name).path_genes[1::2]))
+    frame = frame.drop(columns=list(load(name).genes[1::2]))
     frame.T.to_csv(tmp_path / "half.csv")
     ours, _ = agree(session, tmp_path / "half.csv", name)
     assert "the same value in all genes" in ours["shown"]

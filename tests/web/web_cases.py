@@ -90,7 +90,10 @@ def cells(model: Model, n_samples: int = 12, seed: int = 0) -> pd.DataFrame:
     coef = np.vstack([-coef, coef]) if len(coef) == 1 else coef
     up = coef[np.arange(n_samples) % len(coef)]
     means = np.exp(1.0 + 2.0 * up / np.abs(coef).max())
-    path = [gene for gene in model.path_genes if gene not in set(model.genes)]
+    path = dict.fromkeys(
+        gene for panel in model.panels.values() for gene in panel.genes
+    )
+    path = [gene for gene in path if gene not in set(model.genes)]
     names = [*model.genes, *path, *(f"other{k}" for k in range(40))]
     others = rng.gamma(1.0, 2.0, (1, len(names) - means.shape[1]))
     counts = rng.poisson(np.hstack([means, np.repeat(others, n_samples, axis=0)]))

@@ -188,7 +188,7 @@ def evaluate(
         fitted = load(model)
         with (
             open_profiles(
-                query, label=[label], known_genes=fitted.path_genes, **reading
+                query, label=[label], known_genes=fitted.genes.tolist(), **reading
             ) as profiles,
             on_cluster(dask),
             using_threads(n_jobs or -1),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.ranks.scoring import weighted_ranks
+from optirank._util.matrices import as_dense
+from optirank.ranks.scoring import needed_values, weighted_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def explain(
     Parameters
     ----------
     model : the model.
-    sample : one sample: an AnnData, a data frame or a series (its genes are found by
+    sample : one sample: a data frame of one line or a series (its genes are found by
         name), or a row of values.
     genes : the names of the values, where they are not in ``sample``; None when they
         are the columns of the training data.
@@ -112,7 +113,17 @@ def explain(
     """
     import pandas as pd
 
-    predictor, values = _bound_sample(model, sample, genes)
+    if hasattr(sample, "to_frame"):
+        sample = sample.to_frame().T
+    predictor, X = model.bind_to(
+        sample if np.ndim(sample) == 2 else np.atleast_2d(sample), genes
+    )
+    if X.shape != (1, predictor.n_columns):
+        raise ValueError(
+            f"the sample has shape {X.shape}: one sample of {predictor.n_columns} "
+            "values is needed"
+        )
+    values = as_dense(needed_values(X, slice(None), predictor.columns))[0].astype(float)
     panel = predictor.panel
     present = predictor.match.present
     ranks, base = _contributing_ranks(predictor, values)
@@ -152,28 +163,6 @@ def explain(
         ]
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
-
-
-def _bound_sample(
-    model: Model, sample: Any, genes: Iterable[str] | None
-) -> tuple[Predictor, NDArray[np.float64]]:
-    """The model over the columns of a sample, and the values of the panel's genes."""
-    if genes is None and hasattr(sample, "var_names"):
-        genes, sample = sample.var_names, sample.X
-    elif genes is None and hasattr(sample, "to_numpy"):
-        genes = sample.index if sample.ndim == 1 else sample.columns
-    predictor = model.bind(genes)
-    values = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
-    values = values[0] if values.ndim == 2 and len(values) == 1 else values
-    if values.shape != (predictor.n_columns,):
-        raise ValueError(
-            f"the sample has shape {values.shape}: one sample of {predictor.n_columns} "
-            "values is needed"
-        )
-    needed = values[predictor.columns].astype(float)
-    if not np.isfinite(needed).all():
-        raise ValueError("the sample has NaN or infinite values, which have no rank")
-    return predictor, needed
 
 
 def _contributing_ranks(

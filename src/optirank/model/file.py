@@ -1,10 +1,10 @@
 """The model file: a zip of ``model.json`` and arrays, from which nothing can run.
 
 ``model.json`` has names, numbers and lists of them. A table of numbers is an array of
-its own, whose name says where it belongs, such as ``panels/100/coef``. Each part of a
-model has a function that writes it and one that reads it, key by key, and checks itself
-that it makes sense. A file is a model if writing what was read gives the same document:
-so an entry more, or of another type, is refused.
+its own, and its place in the document has its name, such as ``panels/100/coef``. Each
+part of a model has a function that reads it, key by key, and checks itself that it
+makes sense. A file is a model if writing what was read gives the same document: so an
+entry more, or of another type, is refused.
 
 The name of a model is that of a file ``NAME.optirank`` without its ending, shipped with
 optirank or in the folder ``OPTIRANK_MODELS``. Nothing is downloaded.
@@ -18,7 +18,8 @@ import io
 import json
 import logging
 import os
-from dataclasses import asdict, replace
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -75,18 +76,12 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
         For anything that has no weights on ranks, such as SingleCellNetClassifier.
     """
     path = Path(path)
-    model = _model_of(model)
+    model = as_model(model)
     if path.exists() and not overwrite:
         raise FileExistsError(
             f"{path} exists: name another file, or replace it (overwrite=True)"
         )
     write_bytes(path, to_bytes(model))
-
-
-def _model_of(thing: Any) -> Model:
-    """A model, that of a result such as a training's, or that of an estimator."""
-    found = getattr(thing, "model", thing)
-    return found if isinstance(found, Model) else Model.from_estimator(thing)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -126,7 +121,8 @@ def as_model(model: Any) -> Model:
     """A model; that of a result, in a file, of a name or of a fitted estimator."""
     if isinstance(model, str | os.PathLike):
         return load(model)
-    return _model_of(model)
+    found = getattr(model, "model", model)
+    return found if isinstance(found, Model) else Model.from_estimator(model)
 
 
 def model_digest(model: Model) -> str:
@@ -149,54 +145,42 @@ def to_bytes(model: Model) -> bytes:
 
 
 def _write_model(model: Model) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """The document and the arrays of a model; what it does not have is left out."""
+    """The document and the arrays of a model."""
     kind = model.classes.dtype
-    document: dict[str, Any] = {
+    parts = {
         "label_type": "str" if kind.kind == "U" else kind.name,
-        "classes": model.classes.tolist(),
+        "classes": model.classes,
         "n_genes": model.n_genes,
         "n_features": model.n_features,
-        "terms": dict(model.terms),
         "card": asdict(model.card),
-        "panels": {},
+        "panels": dict(sorted(model.panels.items())),
+        "further": model.further,
+        "tree": model.tree,
+        "terms": model.terms,
     }
     arrays: dict[str, NDArray] = {}
-    for size, panel in sorted(model.panels.items()):
-        document["panels"][size], of_panel = _write_panel(panel)
-        arrays |= {f"panels/{size}/{name}": of_panel[name] for name in of_panel}
-    if model.further is not None:
-        document["further"] = model.further.genes.tolist()
-        arrays["further"] = model.further.means
-    if model.tree is not None:
-        document["tree"] = asdict(model.tree)
+    document = json.dumps(_plain(parts, arrays))
     # JSON has neither tuples nor NaN
-    return json.loads(json.dumps(document), parse_constant=lambda _: None), arrays
+    return json.loads(document, parse_constant=lambda _: None), arrays
 
 
-def _write_panel(panel: SizedPanel) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """The entries and the arrays of a panel."""
-    document: dict[str, Any] = {
-        "genes": panel.genes.tolist(),
-        "columns": panel.columns.tolist(),
-        "missing": panel.missing,
-    }
-    arrays: dict[str, NDArray] = {"coef": panel.coef}
-    if (references := panel.references) is not None:
-        intercept = references.intercept.tolist()
-        document["references"] = {"ties": references.ties, "intercept": intercept}
-        arrays["reference_weights"] = references.weights
-        if references.mean_ranks is not None:
-            arrays["mean_ranks"] = references.mean_ranks
-    if panel.calibration is not None:
-        document["calibration"] = asdict(panel.calibration)
-    if (control := panel.error_control) is not None:
-        curves = {name: getattr(control, name).tolist() for name in _CURVES}
-        document["error_control"] = curves | {"n_samples": control.n_samples}
-    if (likeness := panel.likeness) is not None:
-        medians = likeness.medians.tolist()
-        document["likeness"] = {"medians": medians, "n_samples": likeness.n_samples}
-        arrays["profiles"] = likeness.profiles
-    return document, arrays
+def _plain(part: Any, arrays: dict[str, NDArray], *path: str) -> Any:
+    """A part of a model as JSON holds it; what it does not have is left out.
+
+    Tables are put among ``arrays``, by their path.
+    """
+    if is_dataclass(part):
+        part = {field.name: getattr(part, field.name) for field in fields(part)}
+    if isinstance(part, Mapping):
+        return {
+            str(name): _plain(value, arrays, *path, str(name))
+            for name, value in part.items()
+            if value is not None
+        }
+    if isinstance(part, np.ndarray) and part.ndim > 1:
+        arrays["/".join(path)] = part
+        return "/".join(path)
+    return part.tolist() if isinstance(part, np.ndarray) else part
 
 
 def _read_model(archive: Archive) -> Model:
@@ -216,8 +200,8 @@ def _read_model(archive: Archive) -> Model:
     n_classes = len(classes)
     further = tree = None
     if "further" in document:
-        genes = np.array([str(gene) for gene in document["further"]], dtype=object)
-        means = archive.array("further", np.float16, (n_classes, len(genes)))
+        genes = _names(document["further"]["genes"])
+        means = archive.array("further/means", np.float16, (n_classes, len(genes)))
         further = FurtherGenes(genes, means)
     if "tree" in document:
         part = document["tree"]
@@ -268,42 +252,50 @@ def _read_panel(
     part: dict[str, Any], archive: Archive, place: str, n_classes: int
 ) -> SizedPanel:
     """A panel, with what it has beyond its weights."""
-    genes = np.array([str(gene) for gene in part["genes"]], dtype=object)
+    genes = _names(part["genes"])
     shape = (1 if n_classes == 2 else n_classes, len(genes))
-    references = calibration = error_control = likeness = mean_ranks = None
+    measured: dict[str, Any] = {}
     if "references" in part:
-        if f"{place}/mean_ranks.npy" in archive.left:
-            mean_ranks = archive.array(f"{place}/mean_ranks", np.float64, shape)
-        references = References(
-            archive.array(f"{place}/reference_weights", np.float64, shape),
-            np.array(part["references"]["intercept"], np.float64),
-            str(part["references"]["ties"]),
-            mean_ranks,
+        inner, where = part["references"], f"{place}/references"
+        measured["references"] = References(
+            weights=archive.array(f"{where}/weights", np.float64, shape),
+            intercept=np.array(inner["intercept"], np.float64),
+            ties=str(inner["ties"]),
+            mean_ranks=archive.array(f"{where}/mean_ranks", np.float64, shape)
+            if "mean_ranks" in inner
+            else None,
         )
     if "calibration" in part:
-        slope, offset, n_samples = (
-            part["calibration"][name] for name in ("slope", "offset", "n_samples")
+        inner = part["calibration"]
+        measured["calibration"] = Calibration(
+            float(inner["slope"]), float(inner["offset"]), int(inner["n_samples"])
         )
-        calibration = Calibration(float(slope), float(offset), int(n_samples))
     if "error_control" in part:
-        curves = (np.array(part["error_control"][name], float) for name in _CURVES)
-        error_control = ErrorControl(*curves, int(part["error_control"]["n_samples"]))
+        inner = part["error_control"]
+        curves = {name: np.array(inner[name], np.float64) for name in _CURVES}
+        n_samples = int(inner["n_samples"])
+        measured["error_control"] = ErrorControl(**curves, n_samples=n_samples)
     if "likeness" in part:
-        likeness = Likeness(
-            archive.array(f"{place}/profiles", np.float32, (n_classes, len(genes))),
-            np.array(part["likeness"]["medians"], np.float32),
-            int(part["likeness"]["n_samples"]),
+        inner, where = part["likeness"], f"{place}/likeness/profiles"
+        measured["likeness"] = Likeness(
+            archive.array(where, np.float32, (n_classes, len(genes))),
+            np.array(inner["medians"], np.float32),
+            int(inner["n_samples"]),
         )
     return SizedPanel(
-        genes,
-        np.array(part["columns"], np.intp),
-        archive.array(f"{place}/coef", np.float64, shape),
-        references,
-        calibration,
-        error_control,
-        likeness,
-        tuple((float(share), _number(accuracy)) for share, accuracy in part["missing"]),
+        genes=genes,
+        columns=np.array(part["columns"], np.intp),
+        coef=archive.array(f"{place}/coef", np.float64, shape),
+        missing=tuple(
+            (float(share), _number(accuracy)) for share, accuracy in part["missing"]
+        ),
+        **measured,
     )
+
+
+def _names(listed: list[Any]) -> NDArray[np.object_]:
+    """Names of genes."""
+    return np.array([str(name) for name in listed], dtype=object)
 
 
 def _number(value: Any) -> float:
@@ -317,15 +309,16 @@ def _read_card(part: dict[str, Any]) -> Card:
              "batch", "terms", "labels_sha256", "command")  # fmt: skip
     counts = ("n_samples", "n_genes_of_file", "n_folds")
     figures = ("balanced_accuracy", "standard_error")
+    known: dict[str, Any] = {name: str(part[name]) for name in texts}
+    known |= {name: int(part[name]) for name in counts}
+    known |= {name: _number(part[name]) for name in figures if name in part}
     values = part["values"] and {
         "scale": str(part["values"]["scale"]),
         "zeros": float(part["values"]["zeros"]),
         "negative": float(part["values"]["negative"]),
     }
     return Card(
-        **{name: str(part[name]) for name in texts},
-        **{name: int(part[name]) for name in counts},
-        **{name: float(part[name]) for name in figures if part[name] is not None},
+        **known,
         sources={name: str(digest) for name, digest in part["sources"].items()},
         class_counts={name: int(n) for name, n in part["class_counts"].items()},
         values=values,
@@ -362,13 +355,7 @@ def _read_counts(part: dict[str, Any]) -> dict[str, ClassCounts]:
 
 def known_models() -> dict[str, Path]:
     """The models that can be called by name, sorted; one of the user's folder wins."""
-    folders = [SHIPPED]
-    if given := os.environ.get(VARIABLE):
-        folders.append(Path(given))
-        if not folders[-1].is_dir():
-            logger.warning(
-                "note: %s names %s, which is no folder of models", VARIABLE, given
-            )
+    folders = [SHIPPED, *map(Path, filter(None, [os.environ.get(VARIABLE)]))]
     paths = {
         path.stem: path for folder in folders for path in folder.glob(f"*{SUFFIX}")
     }
@@ -380,29 +367,17 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     with a note.
     """
     path = Path(name)
-    bare = path.name == os.fspath(name)
+    models = known_models()
+    named = models.get(os.fspath(name))
     if path.is_file():
-        if bare and path.name in known_models():
-            logger.warning(
-                "note: the file %s is used, not the model of this name", path
-            )
+        if named is not None:
+            logger.warning("the file %s is used, not the model of this name", path)
         return path
-    models = known_models() if bare else {}
-    if path.name in models:
-        known = models[path.name]
-        if known.parent != SHIPPED and (SHIPPED / known.name).is_file():
-            logger.warning(
-                "note: %s is used, not the shipped model of this name", known
-            )
-        return known
-    if path.exists() or not bare:
-        what = "is a folder, not a model file" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"the model file {path} {what}")
+    if named is not None:
+        return named
     close = difflib.get_close_matches(path.stem, models, n=3, cutoff=0.5)
-    hint = f"there are {some(models, 20)}"
-    if close:
-        hint = f"close names are {some(close)}"
+    hint = f"close names are {some(close)}" if close else f"there are {some(models)}"
     raise FileNotFoundError(
-        f"{os.fspath(name)!r} is neither a file nor the name of a model; {hint} "
+        f"{os.fspath(name)!r} is neither a model file nor the name of a model; {hint} "
         "(optirank models)"
     )

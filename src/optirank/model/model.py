@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,37 +85,26 @@ class Model:
 
     def __post_init__(self) -> None:
         n_classes = len(self.classes)
+        n_rows = 1 if n_classes == 2 else n_classes
         if len(set(self.classes.tolist())) < max(2, n_classes):
             raise ValueError("the classes are not two or more distinct labels")
-        if self.tree is not None:
-            apart = set(self.tree.leaves) ^ {str(label) for label in self.classes}
-            if apart:
-                raise ValueError(
-                    f"the leaves of the tree are not the classes: {some(apart)} are "
-                    "on one side alone"
-                )
+        leaves = {str(label) for label in self.classes}
+        if self.tree is not None and set(self.tree.leaves) != leaves:
+            raise ValueError(
+                "the leaves of the tree are not the classes: "
+                f"{some(leaves.symmetric_difference(self.tree.leaves))} are on one "
+                "side alone"
+            )
         if self.n_genes not in self.panels:
             raise ValueError(f"the model has no panel of {self.n_genes} genes")
         for size, panel in self.panels.items():
-            n_rows = len(panel.coef)
-            if len(panel.genes) != size:
-                raise ValueError(f"a panel of {size} has {len(panel.genes)} genes")
-            if n_rows != (1 if n_classes == 2 else n_classes):
+            if panel.coef.shape != (n_rows, size):
                 raise ValueError(
-                    f"{n_rows} rows of weights do not fit {n_classes} classes"
+                    f"weights of shape {panel.coef.shape} do not fit {n_classes} "
+                    f"classes and {size} genes"
                 )
-        pairs = {
-            pair
-            for panel in self.panels.values()
-            for pair in zip(panel.genes.tolist(), panel.columns.tolist(), strict=True)
-        }
-        columns = {column for _, column in pairs}
-        if not len(pairs) == len(self.path_genes) == len(columns):
-            raise ValueError(
-                "two genes have the same column of the training data, or a gene has two"
-            )
-        if min(columns) < 0 or max(columns) >= self.n_features:
-            raise ValueError("a gene's column is not one of the training data")
+            if panel.columns.min() < 0 or panel.columns.max() >= self.n_features:
+                raise ValueError("a gene's column is not one of the training data")
 
     def __repr__(self) -> str:
         name = f" {self.card.name!r}" if self.card.name else ""
@@ -138,23 +126,18 @@ class Model:
             estimator saw, else ``x0``, ``x1``, ...
         """
         fitted = getattr(estimator, "best_estimator_", estimator)
-        if hasattr(fitted, "named_steps"):
-            raise TypeError(
-                "a model holds no other transformers, so a Pipeline is none: give its "
-                "last step, pipeline[-1]; of a search, search.best_estimator_[-1]"
-            )
         if not hasattr(fitted, "reference_weights_"):
             from sklearn.utils.validation import check_is_fitted
 
             check_is_fitted(fitted)
             raise TypeError(
                 f"a {type(fitted).__name__} has no weights on ranks: this works for "
-                f"{_LINEAR}. Fit one of these, or train a PanelClassifier"
+                f"{_LINEAR}. Fit one of these, or give the last step of a Pipeline"
             )
-        unnamed = [f"x{column}" for column in range(fitted.n_features_in_)]
-        own = getattr(fitted, "feature_names_in_", unnamed)
-        named = own if genes is None else genes
-        names = np.array([str(name) for name in named], dtype=object)
+        if genes is None:
+            unnamed = [f"x{column}" for column in range(fitted.n_features_in_)]
+            genes = getattr(fitted, "feature_names_in_", unnamed)
+        names = np.array([str(name) for name in genes], dtype=object)
         if len(names) != fitted.n_features_in_:
             raise ValueError(
                 f"{len(names)} gene names for an estimator that was fitted on "
@@ -198,13 +181,6 @@ class Model:
         """All labels that a sample can get: the classes, and the coarser ones."""
         return tuple(map(str, self.classes)) if self.tree is None else self.tree.labels
 
-    @cached_property
-    def path_genes(self) -> tuple[str, ...]:
-        """Names of the genes of all panels, the model's own first."""
-        sizes = [self.n_genes, *sorted(self.panels)]
-        names = (name for size in sizes for name in self.panels[size].genes.tolist())
-        return tuple(dict.fromkeys(names))
-
     @property
     def score_classes(self) -> NDArray:
         """The class that each score speaks for: the second of two, else every class."""
@@ -222,7 +198,8 @@ class Model:
             training data, or its columns are named by ``genes``.
         genes : the names of X's columns, where X does not have them.
         """
-        return self._scored(X, genes)[1]
+        predictor, X = self.bind_to(X, genes)
+        return predictor.scores(X)
 
     def predict(self, X: Any, genes: Iterable[str] | None = None) -> NDArray:
         """The label of each sample of X; parameters as in :meth:`decision_function`."""
@@ -232,8 +209,7 @@ class Model:
         self, X: Any, genes: Iterable[str] | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, classes), calibrated where the model has a calibration."""
-        predictor, scores = self._scored(X, genes)
-        return predictor.panel.probabilities(scores)
+        return self.panel.probabilities(self.decision_function(X, genes))
 
     def smaller(self, n_genes: int) -> Model:
         """The model of another panel of the path, without training."""
@@ -253,14 +229,14 @@ class Model:
             digest="",
         )
 
-    def _scored(
-        self, X: Any, genes: Iterable[str] | None
-    ) -> tuple[Predictor, NDArray[np.float64]]:
-        """The model over the columns of X, and its scores."""
+    def bind_to(
+        self, X: Any, genes: Iterable[str] | None = None
+    ) -> tuple[Predictor, Any]:
+        """The model over the columns of X, and X as an array or a sparse matrix."""
         if hasattr(X, "obs_names"):
             raise TypeError(
                 "an AnnData was given: use optirank.tl.annotate(adata, model), or give "
-                "model.predict(adata.to_df())"
+                "adata.to_df()"
             )
         if hasattr(X, "columns"):
             genes = [str(name) for name in X.columns] if genes is None else genes
@@ -268,12 +244,11 @@ class Model:
         X = X if hasattr(X, "shape") else np.asarray(X)
         if genes is None and X.ndim == 2 and X.shape[1] != self.n_features:
             raise ValueError(
-                f"X has {X.shape[1]} columns without names, and the training data "
-                f"had {self.n_features}: give a data frame, the names of the columns "
+                f"X has {X.shape[1]} columns without names, and the training data had "
+                f"{self.n_features}: give a data frame, or the names of the columns "
                 "(genes=)"
             )
-        predictor = self.bind(genes)
-        return predictor, predictor.scores(X)
+        return self.bind(genes), X
 
 
 def _reference_panel(fitted: Any, names: NDArray[np.object_]) -> SizedPanel:

@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 MAX_MISSING = 0.5  # share of the genes or weights of a class of the paper's classifiers
 _LOST = 0.05  # of the held-out accuracy: more is said
-# Genes were removed from six real pairs, at random or by weight: nine of the eleven
-# cases that cost five points of accuracy are above both, of the other 37 one or two
-_MUCH_WEIGHT = 0.4  # share of the panel's weight
-_MORE_WEIGHT = 0.1  # beyond the share of its genes
 _COST = (
     "without so many of its genes the model's held-out accuracy was {:.1%}, with all "
     "of them {:.1%}"
@@ -98,6 +94,8 @@ class SizedPanel:
         n_genes = len(self.genes)
         if not n_genes or len(set(self.genes.tolist())) < n_genes:
             raise ValueError("a panel has no genes, or a gene more than once")
+        if len(set(self.columns.tolist())) != n_genes:
+            raise ValueError("the genes do not have a column of the training data each")
         shares = [share for share, _ in self.missing]
         if shares != sorted(set(shares)):
             raise ValueError("the accuracies with missing genes are no rising table")
@@ -134,40 +132,7 @@ class SizedPanel:
 
 
 class MissingGenesError(ValueError):
-    """The data have too few of a model's genes.
-
-    ``lacking`` are the classes that cannot be told, ``match`` how each gene was looked
-    for.
-    """
-
-    def __init__(self, model: Model, match: GeneMatch, lacking: list[str]) -> None:
-        self.match = match
-        self.lacking = lacking
-        n_genes = len(match.genes)
-        n_present = int(match.present.sum())
-        remedies = ["check that the gene names are of the same kind as the model's"]
-        if match.other_column:
-            column, n_there = match.other_column
-            remedies = [
-                f"name the column {column!r}, which has {n_there} of the {n_genes} "
-                "genes (gene_column=)"
-            ]
-        if n_present:
-            remedies.append("train again on the genes that are present (query=)")
-        classes = counted(len(lacking), "class", "classes")
-        if n_present == 0:
-            what = f"none of the model's {n_genes} genes are present"
-        elif model.votes and n_present == 1:
-            what = f"one of the model's {n_genes} genes is present, and ranks need two"
-        elif model.votes:
-            what = f"no gene with a vote for {classes} is present: {some(lacking)}"
-        else:
-            what = (
-                f"more than {MAX_MISSING:.0%} of the genes or weights of {classes} are "
-                f"missing: {some(lacking)}"
-            )
-        self.what = f"{what}. Missing genes: {some(match.missing)}."
-        super().__init__(f"{self.what} Please {', or '.join(remedies)}.")
+    """The data have too few of a model's genes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,30 +196,14 @@ class Predictor:
         return likeness.score(ranks, labels, self.match.present)
 
     def notes(self) -> list[str]:
-        """Sentences about the genes, and what it costs to lack some.
-
-        Held-out accuracy was measured with genes missing at random, and does not tell
-        what it costs to lose those of large weight.
+        """Sentences about the genes, and what it cost held-out samples to lack so many
+        at random.
         """
         notes = self.match.notes()
-        if self.alarms():
-            return notes
         whole, without = self._accuracies()
-        present = self.match.present
-        by_gene = np.abs(self.panel.coef).sum(axis=0)
-        weight = 1.0 - by_gene[present].sum() / max(by_gene.sum(), np.finfo(float).tiny)
-        share = 1.0 - present.mean()
-        if whole - without > _LOST:
+        if whole - without > _LOST and not self.alarms():
             cost = _COST.format(without, whole)
             notes.append(f"{cost}: labels are less certain")
-        elif not self.model.votes:
-            return notes
-        elif weight >= _MUCH_WEIGHT and weight - share >= _MORE_WEIGHT:
-            notes.append(
-                f"the missing genes are {share:.0%} of the panel and have {weight:.0%} "
-                "of its weight: labels are less certain, by more than held-out samples "
-                "with genes missing at random tell"
-            )
         return notes
 
     def alarms(self) -> list[str]:
@@ -314,10 +263,27 @@ def bind(
         return Predictor(model, match, panel.columns, model.n_features, compiled)
     names = list(genes)
     match = match_genes(panel.genes.tolist(), names, other_names)
-    if lacking := _lacking(panel, match.present, model.score_classes):
-        raise MissingGenesError(model, match, lacking)
+    lacking = _lacking(panel, match.present, model.score_classes)
+    if lacking:
+        raise MissingGenesError(_too_few(match, lacking))
     columns = match.columns[match.present]
     return Predictor(model, match, columns, len(names), compiled)
+
+
+def _too_few(match: GeneMatch, lacking: list[str]) -> str:
+    """Which genes are missing, for which classes, and what to do."""
+    n_present = int(match.present.sum())
+    remedy = "check that the gene names are of the same kind as the model's"
+    if match.other_column:
+        column, n_there = match.other_column
+        remedy = f"name the column {column!r}, which has {n_there} (gene_column=)"
+    if n_present:
+        remedy += ", or train again on the genes that are present (query=)"
+    return (
+        f"{n_present or 'none'} of the model's {len(match.genes)} genes are present, "
+        f"too few for {counted(len(lacking), 'class', 'classes')}: {some(lacking)}. "
+        f"Missing genes: {some(match.missing)}. Please {remedy}."
+    )
 
 
 def _lacking(

@@ -68,7 +68,7 @@ def predict_file(
     fitted = as_model(model)
     names = names_of_files(paths)
     columns = [options.clusters] if options.clusters else []
-    known = {"label": columns, "known_genes": fitted.path_genes}
+    known = {"label": columns, "known_genes": fitted.genes.tolist()}
     parts = []
     with on_cluster(dask):
         for file in paths:

@@ -70,13 +70,14 @@ function furtherOf({ further }, names, taken) {
 
 function missingError(match, better, nPresent, lacking) {
   const size = match.genes.length;
-  let what = `no gene with a vote for ${counted(lacking.length, "class", "classes")} is present: ${some(lacking)}`;
-  if (nPresent === 0) what = `none of the model's ${size} genes are present`;
-  else if (nPresent === 1) what = `one of the model's ${size} genes is present, and ranks need two`;
-  const remedies = ["check that the gene names are of the same kind as the model's"];
-  if (better) remedies[0] = `name the column ${quoted(better[0])}, which has ${better[1]} of the ${size} genes (gene_column=)`;
-  if (nPresent) remedies.push("train again on the genes that are present (query=)");
-  const error = new Error(`${what}. Missing genes: ${some(missingGenes(match))}. Please ${remedies.join(", or ")}.`);
+  let remedy = "check that the gene names are of the same kind as the model's";
+  if (better) remedy = `name the column ${quoted(better[0])}, which has ${better[1]} (gene_column=)`;
+  if (nPresent) remedy += ", or train again on the genes that are present (query=)";
+  const error = new Error(
+    `${nPresent || "none"} of the model's ${size} genes are present, too few for ` +
+      `${counted(lacking.length, "class", "classes")}: ${some(lacking)}. ` +
+      `Missing genes: ${some(missingGenes(match))}. Please ${remedy}.`,
+  );
   error.match = match;
   return error;
 }
@@ -92,8 +93,6 @@ function expectedAccuracy(model, shareMissing) {
 }
 
 const LOST = 0.05; // of the held-out accuracy: more is said
-const MUCH_WEIGHT = 0.4; // share of the panel's weight
-const MORE_WEIGHT = 0.1; // beyond the share of its genes
 
 /** What is to be said of the genes: notes, and an alarm where most of what the model knows is lost. */
 export function geneNotes(model, bound) {
@@ -115,19 +114,6 @@ export function geneNotes(model, bound) {
   if (without - guessing < whole - without) {
     return { notes, alarms: [`${cost}: these labels are little more than guesses`] };
   }
-  const lost = lostWeight(model, bound);
   if (whole - without > LOST) notes.push(`${cost}: labels are less certain`);
-  else if (lost >= MUCH_WEIGHT && lost - lostGenes >= MORE_WEIGHT) {
-    notes.push(
-      `the missing genes are ${share(lostGenes, 0)} of the panel and have ${share(lost, 0)} of its weight: ` +
-        "labels are less certain, by more than held-out samples with genes missing at random tell",
-    );
-  }
   return { notes, alarms: [] };
-}
-
-/** The share of a panel's weight that genes have which are missing. */
-function lostWeight(model, bound) {
-  const sum = (weights) => weights.reduce((total, x) => total + Math.abs(x), 0);
-  return 1 - sum(bound.panel.coef) / Math.max(sum(model.coef.flatMap((row) => Array.from(row))), Number.MIN_VALUE);
 }
