@@ -57,7 +57,7 @@ def connect(address: str) -> Iterator[Client]:
             f"no dask scheduler answers at {address!r}: {error}; start one (dask "
             "scheduler), or write its address as tcp://HOST:PORT"
         ) from error
-    with client:
+    with client, client.as_current():
         if not client.nthreads():
             raise DataError(
                 f"the dask scheduler at {address!r} has no workers: start some (dask "
