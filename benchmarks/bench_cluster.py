@@ -111,9 +111,9 @@ def training_cells() -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
 def write_model(path: Path) -> None:
     """A model trained on generated cells with the genes of the atlas."""
     import pandas as pd
+    from optirank.io.data import make_profiles
 
     import optirank
-    from optirank.io.data import make_profiles
     from optirank.verbs.training import TrainingOptions, train
 
     X, genes, types = training_cells()

@@ -11,11 +11,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from optirank.io.reading import read_expression
 from timing import QUICK, interleaved, line
 
 from optirank.datasets.example import write_example
-from optirank.io.reading import read_expression
-from optirank.verbs.predict import label_profiles
+from optirank.verbs.labelling import label_profiles
 from optirank.verbs.training import TrainingOptions, train
 
 LABEL = "cell_type"

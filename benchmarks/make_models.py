@@ -43,17 +43,17 @@ from model_levels import (
     with_levels,
 )
 from model_rivals import JudgedScores, baselines_of, rivals_of_set
-from studies import header
-
-import optirank
-from optirank._util.files import write_text
 from optirank.io.data import DataError, duplicates, source_of
 from optirank.io.data import changed as with_changes
 from optirank.io.objects import FILE_COLUMN, join
 from optirank.io.reading import read_expression
+from studies import header
+
+import optirank
+from optirank._util.files import write_text
 from optirank.model import Tree
 from optirank.model.card import Card, JudgedSet
-from optirank.verbs.predict import label_profiles
+from optirank.verbs.labelling import label_profiles
 from optirank.verbs.samples import MIN_CLASS
 from optirank.verbs.training import TrainingOptions, TrainingResult, class_counts, train
 from optirank_lab.data.profiles import changed, merged_genes, take_genes

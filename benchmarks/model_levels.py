@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
-
 from optirank.io.data import changed, source_of
+from optirank.ontology import cell_ontology, match_labels
+
 from optirank.model import Tree
 from optirank.model.card import ClassCounts
-from optirank.ontology import cell_ontology, match_labels
-from optirank.verbs.predict import label_profiles
+from optirank.verbs.labelling import label_profiles
 
 if TYPE_CHECKING:
     from anndata import AnnData

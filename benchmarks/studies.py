@@ -25,7 +25,7 @@ from tables import RESULTS
 
 from optirank._util.files import write_text
 from optirank._util.work import one_blas_thread
-from optirank.verbs.predict import PredictOptions, label_profiles
+from optirank.verbs.labelling import PredictOptions, label_profiles
 from optirank.verbs.training import TrainingOptions, train
 from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks

@@ -33,13 +33,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from optirank.io.reading import open_expression
 from scipy import sparse
 from studies import Rows, collect, options, pairs_of, trained
 
 from optirank import load
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.work import one_blas_thread
-from optirank.io.reading import open_expression
 from optirank.model import MissingGenesError
 from optirank.model.file import SHIPPED, SUFFIX
 from optirank.panel.further import RanksByLabel, agreement_of
@@ -261,7 +261,7 @@ def measure(
         columns, means = model.further.found_among(genes, predictor.panel.genes)
         row["n_further"] = len(columns)
         if len(columns):
-            by_label = RanksByLabel(lambda _, rows: labels[rows], len(classes))
+            by_label = RanksByLabel(labels, len(classes))
             fold_matrix(X, [by_label], columns)
             compared = agreement_of(means, *by_label.result())
             if compared.overall is not None:

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from optirank.io.reading import read_gene_names
 from studies import (
     Rows,
     collect,
@@ -30,7 +31,6 @@ from studies import (
 )
 
 from optirank._util.metrics import balanced_accuracy
-from optirank.io.reading import read_gene_names
 from optirank.model import MissingGenesError
 from optirank.verbs.options import TrainingOptions
 from optirank.verbs.training import train

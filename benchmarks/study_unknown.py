@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from optirank.io.reading import read_expression
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 from studies import Rows, labelled, options, over_pairs, trained
 
-from optirank.io.reading import read_expression
 from optirank.ranks.scoring import best_class
-from optirank.verbs.predict import PredictOptions, label_profiles
-from optirank.verbs.query import is_alarm
+from optirank.verbs.checks import is_alarm
+from optirank.verbs.labelling import PredictOptions, label_profiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

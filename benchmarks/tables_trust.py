@@ -6,7 +6,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 from tables import percent, read, table
 
-from optirank.verbs.query import is_alarm
+from optirank.verbs.checks import is_alarm
 from optirank_lab.data.registry import STAND_INS, group_of_sets
 
 KINDS = {

@@ -13,9 +13,7 @@ from optirank.data.objects import profiles_of
 from optirank.data.passes import read_blocks
 from optirank.data.profiles import Profiles
 from optirank.verbs import design as designing
-from optirank.verbs import evaluate as evaluation
-from optirank.verbs import predict as prediction
-from optirank.verbs import training
+from optirank.verbs import evaluation, labelling, training
 
 
 def made(X, genes, obs) -> anndata.AnnData:
@@ -78,5 +76,5 @@ def _of_objects(verb):
 
 train = _of_objects(training.train)
 design = _of_objects(designing.design)
-label_profiles = _of_objects(prediction.label_profiles)
+label_profiles = _of_objects(labelling.label_profiles)
 evaluate_profiles = _of_objects(evaluation.evaluate_profiles)

@@ -232,7 +232,7 @@ def test_columns_that_are_not_written_again_are_removed(model, adata, tmp_path):
     labels = label_profiles(
         profiles_of(adata), model, PredictOptions(clusters="leiden")
     )
-    n_samples = len(labels.names)
+    n_samples = len(labels.chosen)
     labels = replace(
         labels,
         files=np.full(n_samples, "query.h5ad"),
@@ -294,8 +294,8 @@ def test_a_data_frame_is_labelled_by_the_names_of_its_columns(model, adata):
         labels = optirank.tl.annotate(
             frame[[name for name in columns if name in frame]], model
         )
-        assert labels.table()["label"].tolist() == expected
-        assert labels.names.tolist() == adata.obs_names.tolist()
+        assert labels.samples["label"].tolist() == expected
+        assert labels.samples["sample"].tolist() == adata.obs_names.tolist()
     one = optirank.tl.annotate(frame.iloc[3], model)
     assert one.labels.tolist() == expected[3:4]
 

@@ -26,7 +26,8 @@ from optirank.model.file import as_model
 from optirank.report import check_report, write_page
 from optirank.verbs.design import DesignResult
 from optirank.verbs.design import design as run_design
-from optirank.verbs.evaluate import Evaluation, evaluate_profiles
+from optirank.verbs.evaluation import Evaluation, evaluate_profiles
+from optirank.verbs.labelling import label_profiles
 from optirank.verbs.labels import Labels
 from optirank.verbs.options import (
     DesignOptions,
@@ -35,7 +36,6 @@ from optirank.verbs.options import (
     Result,
     TrainingOptions,
 )
-from optirank.verbs.predict import label_profiles
 from optirank.verbs.training import TrainingResult
 from optirank.verbs.training import train as run_training
 

@@ -23,15 +23,13 @@ from optirank import PanelClassifier
 from optirank.data.objects import profiles_of
 from optirank.model import Model
 from optirank.report import render_page
+from optirank.verbs.labelling import PredictOptions
 from optirank.verbs.labels import label_table
-from optirank.verbs.predict import PredictOptions
 from profiles import label_profiles, take_samples
 
 
 def labelled(adata, model, **options):
-    return label_profiles(
-        profiles_of(adata), model, PredictOptions(**options)
-    )
+    return label_profiles(profiles_of(adata), model, PredictOptions(**options))
 
 
 def rows(text: str, table: str) -> list[list[str]]:
@@ -72,7 +70,7 @@ def test_the_page_has_the_numbers_of_the_labels(model, query):
     found = labelled(as_anndata(query), model)
     text = render_page(found)
     assert "labelled by the model “example”; no label is withheld." in text
-    n, n_genes = len(found.codes), len(panel_names(model))
+    n, n_genes = len(found.chosen), len(panel_names(model))
     assert tiles(text)[:3] == [
         (str(n), "samples labelled"),
         (f"{found.confidence.mean():.3f}", "mean confidence"),
@@ -117,10 +115,10 @@ def test_a_model_of_two_classes_has_two_bars(query):
 def test_labels_withheld_come_last_and_are_counted_apart(model, query):
     found = labelled(as_anndata(query), model, threshold=0.97)
     text, hidden = render_page(found), int(found.withheld.sum())
-    assert 1 < hidden < len(found.codes)
+    assert 1 < hidden < len(found.chosen)
     assert f"{hidden} labels are withheld." in text
-    given = len(found.codes) - hidden
-    assert tiles(text)[0] == (str(given), f"samples labelled, of {len(found.codes)}")
+    given = len(found.chosen) - hidden
+    assert tiles(text)[0] == (str(given), f"samples labelled, of {len(found.chosen)}")
     assert rows(text, "labels-table")[-1][:2] == ["unassigned", str(hidden)]
     assert ">withheld</text>" in figure(text)
     all_hidden = render_page(labelled(as_anndata(query), model, threshold=1.0))

@@ -8,7 +8,7 @@ import numpy as np
 
 from example_model import LABEL, training_result
 from optirank.report import render_page
-from optirank.verbs.predict import PredictOptions
+from optirank.verbs.labelling import PredictOptions
 from profiles import changed, evaluate_profiles, take_samples
 
 

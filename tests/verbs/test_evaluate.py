@@ -146,7 +146,6 @@ def test_pages_have_their_tables_and_need_nothing_else(model, query, tmp_path):
         'id="classes"',
         'id="confusion"',
         'id="roc"',
-        'id="withholding"',
         'id="missing"',
     ):
         assert part in text

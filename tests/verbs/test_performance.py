@@ -83,19 +83,6 @@ def test_withheld_labels_are_counted_apart(drawn):
     np.testing.assert_array_equal(found.per_class["ppv"], kept.per_class["ppv"])
 
 
-def test_withholding_gives_the_most_labels_of_an_error():
-    truth = np.array(["a"] * 20)
-    p = np.column_stack([np.linspace(0.99, 0.6, 20), 1 - np.linspace(0.99, 0.6, 20)])
-    given = np.where(np.arange(20) >= 18, "b", "a")
-    p[18:] = p[18:, ::-1]
-    table = performance(truth, given, p, ["a", "b"]).withholding.set_index(
-        "target_error"
-    )
-    assert table.loc[0.01, "given"] == pytest.approx(0.9)
-    assert table.loc[0.1, "given"] == pytest.approx(1.0)
-    assert table.loc[0.1, "error"] == pytest.approx(0.1)
-
-
 def test_withheld_samples_are_not_found_among_all():
     truth = np.repeat(["active", "well"], [25, 30])
     given = np.repeat(["active", "well"], [24, 31])

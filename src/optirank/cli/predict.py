@@ -22,7 +22,7 @@ from optirank.cli.outputs import (
 )
 
 if TYPE_CHECKING:
-    from optirank.verbs.evaluate import Evaluation
+    from optirank.verbs.evaluation import Evaluation
 
 
 def predict(
@@ -110,10 +110,15 @@ def predict(
         show_table("Labels", ("label", "samples", "share"), rows)
         if labels.clusters is not None:
             rows = [
-                (row["cluster"], row["n_samples"], row["label"], f"{row['share']:.0%}")
+                (
+                    *(row["cluster"], row["n_samples"], row["label"]),
+                    *(f"{row['share']:.0%}", f"{row['confidence']:.3f}"),
+                    *(f"{row['likeness']:.2f}", f"{row['likeness_minus_best']:+.2f}"),
+                )
                 for row in labels.clusters.to_dict("records")
             ]
-            show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
+            header = ("cluster", "samples", "label", "share", "confidence", "likeness")
+            show_table("Clusters", (*header, "minus best"), rows)
         echo(
             f"{'Labels' if record is None else out}: "
             f"{counted(n_samples, 'sample', 'samples')}, mean confidence "
@@ -150,8 +155,7 @@ def evaluate(
 
     Prints the balanced accuracy with a 95 % interval, and for each class sensitivity,
     specificity, PPV and NPV. The report has the intervals of all of them, the confusion
-    of classes, ROC and precision-recall curves, calibration, and what withholding
-    labels would give.
+    of classes, ROC and precision-recall curves, and calibration.
 
     Examples:
 
@@ -163,7 +167,7 @@ def evaluate(
     from optirank.data.cluster import on_cluster
     from optirank.data.opening import open_profiles
     from optirank.model import load
-    from optirank.verbs.evaluate import evaluate_profiles
+    from optirank.verbs.evaluation import evaluate_profiles
     from optirank.verbs.options import PredictOptions
 
     if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):

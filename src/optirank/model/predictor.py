@@ -24,7 +24,13 @@ from optirank._util.names import counted, some
 from optirank.data.genes import GeneMatch, match_genes
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import Likeness
-from optirank.ranks.scoring import check_ties, panel_ranks, probabilities, score_rows
+from optirank.panel.votes import centred_ranks, scores_of_ranks, vote_scores
+from optirank.ranks.scoring import (
+    check_ties,
+    needed_values,
+    probabilities,
+    score_rows,
+)
 
 if TYPE_CHECKING:
     from optirank.model.model import Model
@@ -164,18 +170,27 @@ class Predictor:
         n_columns = len(self.columns)
         return replace(self, columns=np.arange(n_columns), n_columns=n_columns)
 
-    def scores(self, X: Any) -> NDArray[np.float64]:
+    def ranks(self, X: Any) -> NDArray[np.float64]:
+        """Centred ranks of the panel's genes among themselves, of a block of samples
+        (rows).
+        """
+        values = needed_values(self._matrix(X), slice(None), self.columns)
+        return centred_ranks(values, compiled=self.compiled)
+
+    def scores(self, X: Any, ranks: NDArray | None = None) -> NDArray[np.float64]:
         """Scores of the samples (rows) of X: (n,) for two classes, else (n,
         classes).
+
+        ``ranks`` are those of X (`ranks`), where they are known.
         """
         X = self._matrix(X)
         panel = self.panel
         present = self.match.present
         coef = panel.coef[:, present]
         references = panel.references
-        if references is None:
-            from optirank.panel.votes import vote_scores  # scipy loads
-
+        if references is None and ranks is not None:
+            scores = scores_of_ranks(ranks, coef)
+        elif references is None:
             scores = vote_scores(X, self.columns, coef, compiled=self.compiled)
         else:
             means = references.stand_ins(present)
@@ -187,13 +202,15 @@ class Predictor:
             )
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
-        """How much samples look like the class they are given (its position)."""
-        likeness = self.panel.likeness
-        if likeness is None:
-            raise ValueError("the model does not store how typical samples are")
-        ranks = panel_ranks(self._matrix(X), self.columns, self.compiled)
-        return likeness.score(ranks, labels, self.match.present)
+    def likeness(self, ranks: NDArray, codes: NDArray) -> NDArray[np.float64]:
+        """How much samples look like their class, as a share of what is typical: by
+        their centred ranks and the positions of the classes; NaN where the model does
+        not tell.
+        """
+        typical = self.panel.likeness
+        if typical is None:
+            return np.full(len(codes), np.nan)
+        return typical.relative(typical.score(ranks, codes, self.match.present), codes)
 
     def notes(self) -> list[str]:
         """Sentences about the genes, and what it cost held-out samples to lack so many

@@ -30,7 +30,6 @@ not grow with the query.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,9 +63,6 @@ _LEAST = 1e-6  # probability of a class, and that of a class that no sample got
 _LEAST_OF_PANEL = 1e-9
 _HALVINGS = 30  # of the range of powers: its logarithm is then known to eight digits
 
-# The class of each sample of a block, whose places among all samples are the slice
-LabelsOfBlock = Callable[[Any, slice], "NDArray[np.intp]"]
-
 
 class Agreement:
     """How labels differ in other genes, in the reference and in the query.
@@ -96,45 +92,36 @@ class Agreement:
 
 
 class RanksByLabel:
-    """Accumulates the ranks of some genes among themselves, by label.
+    """A look at the ranks of some genes among themselves, by label.
 
     Parameters
     ----------
-    label : gives the classes of the samples of a block.
+    codes : the label of each sample of the pass, as a position; None where samples are
+        counted with their labels alone (`count`).
     n_classes : int
-    genes : the columns of a block that are ranked; all by default.
-    every : every so many-th sample is looked at, the first among them.
     """
 
-    def __init__(
-        self,
-        label: LabelsOfBlock,
-        n_classes: int,
-        genes: NDArray | None = None,
-        every: int = 1,
-    ) -> None:
-        self._label = label
-        self._n_classes = n_classes
-        self._genes = genes
-        self._every = every
+    def __init__(self, codes: NDArray | None, n_classes: int) -> None:
+        self._codes = codes
         self._counts: NDArray = np.zeros(n_classes)
         self._sums: NDArray = np.zeros((n_classes, 1))
 
     def add(self, block: Any, rows: slice) -> None:
-        """Take the samples of a block whose turn it is."""
-        first = -rows.start % self._every
-        chosen = block[first :: self._every]
-        if not chosen.shape[0]:
+        """Take the samples of a block."""
+        assert self._codes is not None
+        self.count(block, self._codes[rows])
+
+    def count(self, block: Any, codes: NDArray) -> None:
+        """Take samples whose labels are known."""
+        if not block.shape[0]:
             return
-        looked_at = slice(rows.start + first, rows.stop, self._every)
-        labels = self._label(chosen, looked_at)
-        n_genes = chosen.shape[1] if self._genes is None else len(self._genes)
-        ranks = panel_ranks(chosen, self._genes) - (n_genes - 1) / (2 * n_genes)
+        n_genes = block.shape[1]
+        ranks = panel_ranks(block) - (n_genes - 1) / (2 * n_genes)
         # Not a product of matrices, whose last digits depend on the machine
-        sums = np.zeros((self._n_classes, n_genes))
-        for label in np.unique(labels):
-            sums[label] = ranks[labels == label].sum(axis=0)
-        self._counts = self._counts + np.bincount(labels, minlength=self._n_classes)
+        sums = np.zeros((len(self._counts), n_genes))
+        for code in np.unique(codes):
+            sums[code] = ranks[codes == code].sum(axis=0)
+        self._counts = self._counts + np.bincount(codes, minlength=len(self._counts))
         self._sums = self._sums + sums
 
     def merge(self, other: RanksByLabel) -> None:

@@ -66,22 +66,33 @@ def vote_scores(
         X = X[:, columns].tocsr()
         columns = np.arange(len(columns))
     scores = np.zeros((X.shape[0], len(coef)))
-    every = np.ones(len(columns))
     if compiled is None:
         compiled = worth_compiling(X.shape[0], len(coef))
     step = max(1, _BLOCK // max(1, len(columns)))
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)
-        values = as_dense(needed_values(X, rows, columns))
-        if compiled:
-            from optirank.ranks.orders import doubled_ranks  # loads numba
-
-            doubled = doubled_ranks(values)
-        else:
-            doubled = np.rint(2 * weighted_ranks(values, every, scale=False))
-        # Not BLAS, which adds up in another order for one sample than for many
-        scores[rows] = np.einsum("ng,kg->nk", centred(doubled), coef)
+        ranks = centred_ranks(needed_values(X, rows, columns), compiled=compiled)
+        scores[rows] = scores_of_ranks(ranks, coef)
     return scores
+
+
+def centred_ranks(values: Any, *, compiled: bool | None = None) -> NDArray[np.float64]:
+    """Centred ranks of all genes of some samples among themselves."""
+    values = as_dense(values)
+    if compiled is None:
+        compiled = worth_compiling(len(values), 1)
+    if not compiled:
+        every = np.ones(values.shape[1])
+        return centred(np.rint(2 * weighted_ranks(values, every, scale=False)))
+    from optirank.ranks.orders import doubled_ranks  # loads numba
+
+    return centred(doubled_ranks(values, threads_in_use()))
+
+
+def scores_of_ranks(ranks: NDArray, coef: NDArray) -> NDArray[np.float64]:
+    """Scores (n, rows) of samples by their centred ranks."""
+    # Not BLAS, which adds up in another order for one sample than for many
+    return np.einsum("ng,kg->nk", ranks, np.ascontiguousarray(coef))
 
 
 def sort_groups(values: Any) -> NDArray:

@@ -17,7 +17,7 @@ from optirank.report.labels import labels_view, sample_view
 from optirank.report.truth import design_view, evaluation_view, training_view
 from optirank.verbs.cards import card_tables, model_card
 from optirank.verbs.design import DesignResult
-from optirank.verbs.evaluate import Evaluation
+from optirank.verbs.evaluation import Evaluation
 from optirank.verbs.labels import Labels
 from optirank.verbs.training import TrainingResult
 

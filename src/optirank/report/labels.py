@@ -11,7 +11,6 @@ import numpy as np
 
 from optirank import pl
 from optirank._util.names import percent, some
-from optirank.model.tree import NO_LABEL
 from optirank.pl.axes import figure_image
 from optirank.pl.labels import draw_agreement, draw_tree
 from optirank.verbs.labels import Labels, label_table, tree_table
@@ -47,8 +46,9 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     what = "classes"
     if labels.model.tree is not None:
         what = "labels of the tree"
-        given = np.where(labels.withheld, NO_LABEL, labels.codes)
-        lines = tree_table(labels.model.tree, given, labels.confidence)
+        tree = labels.model.tree
+        codes = tree.positions(labels.labels)
+        lines = tree_table(tree, codes, labels.confidence)
         figures["tree"] = figure_image(draw_tree, lines, n_samples)
     return _of_labels(labels) | {
         "title": f"Labels of {Path(labels.source).name}",
@@ -86,10 +86,10 @@ def _of_labels(labels: Labels) -> dict[str, Any]:
 
 def agreement_tile(labels: Labels) -> Tiles:
     """The agreement of other genes, where it can be told."""
-    trust = labels.trust
-    if trust is None or trust.agreement is None:
+    checks = labels.checks
+    if checks is None or checks.agreement is None:
         return []
-    return [(f"{trust.agreement:.2f}", "agreement of genes outside the panel")]
+    return [(f"{checks.agreement:.2f}", "agreement of genes outside the panel")]
 
 
 def _n_genes(labels: Labels) -> int:
@@ -107,18 +107,18 @@ def checked_by_genes(labels: Labels) -> dict[str, Any] | None:
     """What genes outside the panel say of the labels; None for several files, of which
     the notes say it.
     """
-    trust = labels.trust
-    if trust is None:
+    checks = labels.checks
+    if checks is None:
         return None
-    compared = trust.compared
-    if compared is None or trust.agreement is None:
-        text = f"The labels cannot be checked by other genes: {trust.unchecked}."
+    compared = checks.compared
+    if compared is None or checks.agreement is None:
+        text = f"The labels cannot be checked by other genes: {checks.unchecked}."
         return {"text": text, "figure": None}
     return {
         "text": f"Over {compared.n_genes:,} genes that had no part in the labels, the "
         "samples of a label differ from the others as they do in the training data "
-        f"with an agreement of {trust.agreement:.2f} (1: just so; 0: not at all).",
-        "figure": figure_image(draw_agreement, compared, trust.classes),
+        f"with an agreement of {checks.agreement:.2f} (1: just so; 0: not at all).",
+        "figure": figure_image(draw_agreement, compared, checks.classes),
     }
 
 
@@ -133,7 +133,7 @@ def mostly_withheld(labels: Labels) -> list[str]:
 
 def _reasons(labels: Labels) -> list[tuple[str, int]]:
     """Why labels are withheld and how many, the most frequent reason first."""
-    return Counter(map(str, labels.reasons[labels.withheld])).most_common()
+    return Counter(labels.samples["withheld_because"][labels.withheld]).most_common()
 
 
 def missing_genes(labels: Labels) -> dict[str, Any] | None:
@@ -178,7 +178,7 @@ def sample_view(labels: Labels) -> dict[str, Any]:
     """What the template of one sample takes."""
     genes = labels.explanation
     assert genes is not None
-    reason = str(labels.reasons[0])
+    reason = str(labels.samples["withheld_because"][0])
     likely = str(labels.classes[labels.chosen[0]])
     order = np.argsort(-labels.probabilities[0], kind="stable")
     probabilities = [
@@ -196,7 +196,7 @@ def sample_view(labels: Labels) -> dict[str, Any]:
     ranks = genes["rank"].map(lambda rank: "" if rank != rank else f"{rank:+.2f}")
     shown = genes.assign(value=values, rank=ranks).head(_SHOWN)
     return _of_labels(labels) | {
-        "title": f"Sample {labels.names[0]}",
+        "title": f"Sample {labels.samples['sample'][0]}",
         "lead": f"Labelled by the {model_name(labels.model)}, from "
         f"{Path(labels.source).name}.",
         "warnings": [*labels.warnings, *([withheld] if reason else [])],

@@ -14,7 +14,7 @@ from optirank._util.names import in_percent, percent, some
 from optirank.model.explanation import speaks_for
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import MOST_GENES, draw_dots, draw_sizes
-from optirank.pl.truth import draw_classes, draw_conditions, draw_confusion
+from optirank.pl.truth import draw_classes, draw_conditions
 from optirank.report.labels import (
     Tiles,
     agreement_tile,
@@ -29,7 +29,7 @@ from optirank.verbs.performance import MEASURES
 if TYPE_CHECKING:
     from optirank.model import Model
     from optirank.verbs.design import DesignResult
-    from optirank.verbs.evaluate import Evaluation
+    from optirank.verbs.evaluation import Evaluation
     from optirank.verbs.performance import Performance
     from optirank.verbs.training import TrainingResult
 
@@ -106,10 +106,6 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         "tiles": [*tiles, *agreement_tile(labels), *_auc_tile(judged)],
         "checked": checked_by_genes(labels),
         "levels": [] if result.levels is None else result.levels.to_dict("records"),
-        "level_figures": {
-            name: figure_image(draw_confusion, counts)
-            for name, counts in result.confusions.items()
-        },
         "missing": missing_genes(labels),
         "withheld_word": withheld,
         "notes": result.notes,
@@ -155,7 +151,6 @@ def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
         "n_withheld": judged.n_withheld,
         "mistakes": _mistakes(judged),
         "bias": judged.bias,
-        "withholding": judged.withholding.to_dict("records"),
         "accuracy": percent(judged.balanced_accuracy),
         "interval": interval,
         "counted": judged.counted,

@@ -31,7 +31,7 @@ from optirank.verbs.design_tables import (
     confusion_table,
     gene_table,
 )
-from optirank.verbs.evaluate import evaluate_profiles
+from optirank.verbs.evaluation import evaluate_profiles
 from optirank.verbs.gene_lists import (
     excluded_genes,
     find_genes,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from optirank._util.matrices import Progress
     from optirank.model import Model
-    from optirank.verbs.evaluate import Evaluation
+    from optirank.verbs.evaluation import Evaluation
 
 DEFAULT_SIZE = 100  # genes, where neither a number nor a list is given
 

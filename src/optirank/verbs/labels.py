@@ -1,9 +1,10 @@
-"""Labels of samples and of clusters of them, what is said about them, and the words for
-those that are withheld.
+"""Labels of samples: the result of a prediction, its tables, and what is written into
+an AnnData.
 
-Clusters come from the user: optirank computes none. On real pairs, majority labels of
-clusters that were computed for the purpose were worse than the labels of single cells
-as often as better, at every fineness, so a sample keeps its own label.
+Samples keep their own labels, whatever cluster they are in: on real pairs, majority
+labels of clusters were worse than the labels of single cells as often as better.
+Clusters come from the user and are described, since clusters of an unknown type are
+less like their label than others of it.
 """
 
 from __future__ import annotations
@@ -25,44 +26,16 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.model import Model
-    from optirank.verbs.query import Trust
+    from optirank.verbs.checks import Checks
 
+ID_COLUMN = "cell_type_ontology_term_id"  # as CELLxGENE calls it
+# Columns of `Labels.samples` after the probabilities
+FURTHER = (
+    *("likeness", "withheld_because", "alarm", "leaf", "leaf_confidence"),
+    *(ID_COLUMN, "file"),
+)
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
-
-
-def label_table(
-    labels: ArrayLike, confidence: ArrayLike, withheld: str
-) -> pd.DataFrame:
-    """One line per label, the most frequent first and ``withheld``, the word for no
-    label, last.
-
-    Columns are ``n_samples``, ``share``, ``confidence`` (the mean), then the samples in
-    each step of confidence, the highest first, and those whose label is withheld.
-    """
-    labels, sure = np.asarray(labels, dtype=object), np.asarray(confidence, dtype=float)
-    step = (sure[:, None] < [*_STEPS.values()]).sum(axis=1)
-    step[labels == withheld] = len(_STEPS)
-    steps = pd.DataFrame(
-        {name: step == k for k, name in enumerate([*_STEPS, "withheld"])}
-    )
-    groups = steps.assign(confidence=sure).groupby(labels)
-    sizes, mean = groups.size(), groups["confidence"].mean()
-    table = pd.DataFrame(
-        {"n_samples": sizes, "share": sizes / len(sure), "confidence": mean}
-    )
-    table = table.join(groups[list(steps)].sum())
-    return table.iloc[np.lexsort((-sizes, table.index == withheld))]
-
-
-# All columns that `Labels.further` may have, save that which the data have themselves
-FURTHER = (
-    *("withheld_because", "alarm", "leaf", "leaf_confidence"),
-    *("file", "cluster_label", "cluster_share"),
-)
-ID_COLUMN = "cell_type_ontology_term_id"  # CELLxGENE's name for ids of cell types
-NO_TERM = "unknown"  # CELLxGENE's word for a cell whose type has no term
-_WITH_LABELS = ("leaf", "cluster_label")  # columns of labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,207 +46,110 @@ class Labels(Result):
     ----------
     model : the model that gave them.
     source : where the samples come from.
-    names : of the samples.
+    samples : one line per sample: ``sample``, ``label``, ``confidence``, one
+        ``probability_<class>`` each, ``likeness`` (how much it looks like its class, as
+        a share of what is typical of held-out samples; NaN where the model cannot
+        tell), ``withheld_because`` ("" where the label is given), and where there is
+        one, ``alarm``, ``leaf`` and ``leaf_confidence`` (of a tree), the id of the
+        label, and ``file``.
     chosen : the class of each sample, a position in ``classes``; of a model with a tree
         the leaf, which the label may be above.
-    codes : the label of each sample, a position in ``words``.
-    reasons : why the label of a sample is withheld; "" where it is given.
-    alarms : of each sample, the alarm of its query; "" where there is none.
-    confidence, probabilities : of each sample.
     notes : sentences for the reader.
     warnings : those that need attention: the labels may be wrong as a whole.
     missing : genes of the panel that the query lacks.
     record : what ``adata.uns`` and the file beside the labels keep.
-    leaf_confidence : the probability of ``chosen``, of a model with a tree.
-    groups : the cluster of each sample, "" where it has none; None if there are none.
+    clusters : where they were asked for, one line per cluster, see `cluster_table`.
     explanation : of a single sample, what its genes contribute to the score of its
         class, see `optirank.Model.explain`; None for more samples.
-    files : the file of each sample, where several were labelled.
-    trust : what checks the labels as a whole; None for several files.
+    checks : what checks the labels as a whole; None for several files.
     """
 
     model: Model
     source: str
-    names: NDArray
+    samples: pd.DataFrame
     chosen: NDArray
-    codes: NDArray
-    reasons: NDArray
-    alarms: NDArray
-    confidence: NDArray
-    probabilities: NDArray
     notes: list[str]
     warnings: list[str]
     missing: tuple[str, ...]
     record: dict[str, Any]
-    leaf_confidence: NDArray | None = None
-    groups: NDArray | None = None
+    clusters: pd.DataFrame | None = None
     explanation: pd.DataFrame | None = None
-    files: NDArray | None = None
-    trust: Trust | None = None
+    checks: Checks | None = None
 
     def __repr__(self) -> str:
-        n_samples = counted(len(self.chosen), "sample", "samples")
-        counts = some((f"{label} {n}" for label, n in self.counts().items()), 20)
+        n_samples = counted(len(self.samples), "sample", "samples")
+        counts = some((f"{name} {n}" for name, n in self.counts().items()), 20)
         return f"Labels of {self.source}: {n_samples}: {counts}"
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """``samples``, one line per sample; ``labels``, one per label; ``clusters``."""
-        tables = {
-            "samples": self.table(),
-            "labels": label_table(self.labels, self.confidence, self.words[-1]),
-        }
-        if self.clusters is not None:
-            tables["clusters"] = self.clusters
-        return tables
+        lines = label_table(self.labels, self.confidence, self.words[-1])
+        tables = {"samples": self.samples, "labels": lines}
+        return tables if self.clusters is None else tables | {"clusters": self.clusters}
 
     @cached_property
-    def classes(self) -> NDArray:
+    def classes(self) -> NDArray[np.object_]:
         """The model's classes, as text."""
-        return np.array([str(label) for label in self.model.classes], dtype=object)
+        return np.array([str(name) for name in self.model.classes], dtype=object)
 
     @cached_property
-    def words(self) -> NDArray:
+    def words(self) -> tuple[str, ...]:
         """All labels, and the word for labels that are withheld."""
-        names = self.model.labels
-        return np.array([*names, withheld_word(names)], dtype=object)
+        return *self.model.labels, withheld_word(self.model.labels)
 
-    @property
-    def threshold(self) -> float | None:
-        """The confidence below which labels are withheld, if any."""
-        return self.record.get("threshold")
-
-    @property
-    def withheld(self) -> NDArray:
-        """Whether the label of each sample is withheld."""
-        return self.reasons != ""
-
-    @property
-    def alarmed(self) -> bool:
-        """Whether an alarm says of some samples that their labels may all be wrong."""
-        return bool((self.alarms != "").any())
-
-    @property
-    def labels(self) -> NDArray:
+    @cached_property
+    def labels(self) -> NDArray[np.object_]:
         """The label of each sample, or the word for one that is withheld."""
-        return self.words[self.codes]
+        return self.samples["label"].to_numpy(dtype=object)
 
-    @cached_property
-    def clusters(self) -> pd.DataFrame | None:
-        """The majority label of each cluster, see `majority`; those of two files are
-        different ones.
-        """
-        if self.groups is None:
-            return None
-        return majority(self._clusters, self.codes, self.confidence, self.words)
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """The probability of each label."""
+        return self.samples["confidence"].to_numpy()
 
-    @cached_property
-    def _clusters(self) -> NDArray:
-        """The cluster of each sample, with its file where there are several."""
-        assert self.groups is not None
-        if self.files is None:
-            return self.groups
-        return np.where(self.groups == "", "", self.files + ": " + self.groups)
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Of all classes, one row per sample."""
+        return self.samples[[f"probability_{name}" for name in self.classes]].to_numpy()
+
+    @property
+    def withheld(self) -> NDArray[np.bool_]:
+        """Whether the label of each sample is withheld."""
+        return self.samples["withheld_because"].to_numpy(dtype=object) != ""
 
     def counts(self) -> dict[str, int]:
         """Samples of each label that occurs, the most frequent first."""
-        numbers = np.bincount(self.codes, minlength=len(self.words))
-        order = np.argsort(-numbers, kind="stable")
-        return {str(self.words[k]): int(numbers[k]) for k in order if numbers[k]}
-
-    def table(self, rows: slice = slice(None)) -> pd.DataFrame:
-        """One line per sample: label, confidence, ``probability_<class>``, and more.
-
-        ``rows`` are the samples to show, all by default.
-        """
-        columns: dict[str, Any] = {
-            "sample": self.names[rows],
-            "label": self.words[self.codes[rows]],
-            "confidence": self.confidence[rows],
-        }
-        probabilities = self.probabilities[rows].T
-        for label, column in zip(self.classes, probabilities, strict=True):
-            columns[f"probability_{label}"] = column
-        return pd.DataFrame(columns | self.further(rows))
-
-    def further(self, rows: slice = slice(None)) -> dict[str, Any]:
-        """Columns after the probabilities; what is added here is in every format."""
-        columns: dict[str, Any] = {"withheld_because": self.reasons[rows]}
-        codes = self.codes[rows]
-        tree, terms = self.model.tree, self.model.terms
-        if self.alarmed:
-            columns["alarm"] = self.alarms[rows]
-        if tree is not None and self.leaf_confidence is not None:
-            columns["leaf"] = self.classes[self.chosen[rows]]
-            columns["leaf_confidence"] = self.leaf_confidence[rows]
-        if terms:
-            ids = [terms.get(label, NO_TERM) for label in self.words]
-            columns[ID_COLUMN] = np.array(ids, dtype=object)[codes]
-        if self.files is not None:
-            columns["file"] = self.files[rows]
-        if self.clusters is not None and self.groups is not None:
-            of_samples = self.clusters.set_index("cluster").reindex(
-                self._clusters[rows]
-            )
-            labels = of_samples["label"].to_numpy(dtype=object)
-            has_none = pd.isna(labels)
-            columns["cluster"] = self.groups[rows]
-            columns["cluster_label"] = np.where(has_none, self.words[codes], labels)
-            columns["cluster_share"] = of_samples["share"].to_numpy(dtype=float)
-        return columns
+        numbers = pd.Series(as_category(self.labels, self.words)).value_counts()
+        return {str(name): int(n) for name, n in numbers.items()}
 
     def annotate(self, obs: Any, obsm: Any, uns: Any, key: str) -> None:
         """Put the labels into parts of an AnnData of these samples, under a key, in
         place of those of an earlier annotation.
-
-        Ids of the Cell Ontology have the name that CELLxGENE asks for, without the key;
-        with it where ``obs`` has a column of somebody else under that name.
         """
-        columns = self.further()
-        columns.pop("cluster", None)  # which obs has
-        for name in columns:
-            if name in _WITH_LABELS:
-                columns[name] = as_category(columns[name], self.words)
-            elif name in ("withheld_because", "alarm", ID_COLUMN):
-                columns[name] = pd.Categorical(columns[name])
-        ids = columns.pop(ID_COLUMN, None)
-        own_name = f"{key}_{ID_COLUMN}"
-        earlier = {f"{key}_{name}" for name in (*FURTHER, ID_COLUMN)}
-        if "n_ids" in uns.get(key, {}) and own_name not in obs:
-            earlier.add(ID_COLUMN)
-        written = {
-            key: as_category(self.labels, self.words),
-            f"{key}_confidence": self.confidence,
-        }
-        written |= {f"{key}_{name}": values for name, values in columns.items()}
-        if ids is not None:
-            is_free = ID_COLUMN not in obs or ID_COLUMN in earlier
-            written[ID_COLUMN if is_free else own_name] = ids
-        for name in [*obs.columns]:
-            if name in earlier and name not in written:
-                del obs[name]
-        for name, values in written.items():
-            obs[name] = values
+        for name in FURTHER:
+            if f"{key}_{name}" in obs:
+                del obs[f"{key}_{name}"]
+        obs[key] = as_category(self.labels, self.words)
+        obs[f"{key}_confidence"] = self.confidence
+        for name in FURTHER:
+            if name in self.samples:
+                values = self.samples[name].to_numpy()
+                if values.dtype.kind != "f":
+                    values = as_category(values, sorted(set(values)))
+                obs[f"{key}_{name}"] = values
         names = pd.Index(probability_columns(self.classes))
         obsm[f"{key}_proba"] = pd.DataFrame(self.probabilities, obs.index, names)
         uns[key] = self.record
 
 
-_MIXED = ("heterogeneous", "mixed")  # words for a cluster of mixed labels
-
-
-def free_word(classes: Iterable, *words: str) -> str:
-    """The first of some words that no class is called; else the last, numbered."""
-    taken = {str(label) for label in classes}
-    numbered = (f"{words[-1]} {number}" for number in count(2))
-    return next(word for word in chain(words, numbered) if word not in taken)
-
-
 def withheld_word(classes: Iterable) -> str:
-    """The word for a label that is withheld, "unassigned" where no class is
-    called so.
+    """The word for a label that is withheld: "unassigned" where no class is called so,
+    else another one.
     """
-    return free_word(classes, "unassigned", "withheld")
+    taken = {str(name) for name in classes}
+    words = chain(("unassigned", "withheld"), (f"withheld {k}" for k in count(2)))
+    return next(word for word in words if word not in taken)
 
 
 def probability_columns(classes: Iterable[object]) -> list[str]:
@@ -286,64 +162,73 @@ def probability_columns(classes: Iterable[object]) -> list[str]:
     names: list[str] = []
     for label in classes:
         stem = str(label).replace("/", "|").replace("\0", "")
-        stem = f"class {stem}".rstrip() if stem in ("", ".", "..", "_index") else stem
-        name, k = stem, 1
-        while name in names:
-            k += 1
-            name = f"{stem} ({k})"
-        names.append(name)
+        if stem in ("", ".", "..", "_index"):
+            stem = f"class {stem}".rstrip()
+        names.append(stem)
+        for k in range(2, names.count(stem) + 2):
+            if names[-1] in names[:-1]:
+                names[-1] = f"{stem} ({k})"
     return names
 
 
-def as_category(values: NDArray, words: NDArray) -> pd.Categorical:
+def as_category(values: NDArray, words: Iterable[str]) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
-    used, known = set(values), dict.fromkeys([*words, free_word(words, *_MIXED)])
-    return pd.Categorical(values, categories=[word for word in known if word in used])
+    used = set(values)
+    return pd.Categorical(values, categories=[word for word in words if word in used])
 
 
-_MAJORITY = 0.5  # share of a cluster's samples that its label must have
-
-
-def majority(
-    clusters: NDArray, codes: NDArray, confidence: NDArray, words: NDArray
+def label_table(
+    labels: ArrayLike, confidence: ArrayLike, withheld: str
 ) -> pd.DataFrame:
-    """Give each cluster the label that most of its samples have.
+    """One line per label, the most frequent first and ``withheld``, the word for no
+    label, last.
 
-    Samples whose label is withheld have no vote; of labels with as many votes the one
-    with the larger sum of confidences wins. A cluster of which the winner has less than
-    half of all samples is called "heterogeneous" (or "mixed" where a class is called
-    so).
+    Columns are ``n_samples``, ``share``, ``confidence`` (the mean), then the samples in
+    each step of confidence, the highest first, and those whose label is withheld.
+    """
+    labels = np.asarray(labels, dtype=object)
+    confidence = np.asarray(confidence, dtype=float)
+    step = (confidence[:, None] < [*_STEPS.values()]).sum(axis=1)
+    step[labels == withheld] = len(_STEPS)
+    steps = {name: step == k for k, name in enumerate([*_STEPS, "withheld"])}
+    groups = pd.DataFrame(steps | {"confidence": confidence}).groupby(labels)
+    sizes = groups.size()
+    table = pd.DataFrame({"n_samples": sizes, "share": sizes / len(labels)})
+    table["confidence"] = groups["confidence"].mean()
+    table = table.join(groups[list(steps)].sum())
+    return table.iloc[np.lexsort((-sizes, table.index == withheld))]
+
+
+def cluster_table(
+    clusters: NDArray, samples: pd.DataFrame, withheld: str
+) -> pd.DataFrame:
+    """One line per cluster, the largest first.
+
+    Columns are ``cluster``, ``n_samples``, the majority ``label``, its ``share`` of all
+    samples, the means of ``confidence`` and ``likeness``, and ``likeness_minus_best``:
+    how far the likeness is below that of the best cluster of the same label. Samples
+    whose label is withheld have no vote; of labels with as many votes the one with the
+    larger sum of confidences wins.
 
     Parameters
     ----------
     clusters : the cluster of each sample, "" where it has none.
-    codes : its label, a position in ``words``; the last word is that of labels
-        withheld.
-    confidence : of each label.
-    words : the labels, and the word for a label that is withheld.
-
-    Returns
-    -------
-    A table with ``cluster``, ``n_samples``, ``label`` and ``share`` (of its samples
-    with that label), the largest cluster first.
+    samples : their labels, see `Labels`.
+    withheld : the word for a label that is withheld.
     """
-    withheld = len(words) - 1
-    samples: Any = pd.DataFrame(
-        {"cluster": clusters, "code": codes, "confidence": confidence}
-    )
-    samples = samples[clusters != ""]
-    sizes = samples.groupby("cluster").size()
-    voters = samples[samples["code"] < withheld].groupby(["cluster", "code"])
-    votes = voters["confidence"].agg(["size", "sum"]).reset_index()
-    votes = votes.sort_values(["size", "sum"], ascending=False, kind="stable")
-    elected = votes.drop_duplicates("cluster").set_index("cluster")["code"]
-    winner = elected.reindex(sizes.index, fill_value=withheld)
-    agrees = samples["code"].eq(samples["cluster"].map(winner))
-    share = agrees.groupby(samples["cluster"]).sum() / sizes
-    label = np.where(share < _MAJORITY, free_word(words, *_MIXED), words[winner])
-    table = pd.DataFrame({"n_samples": sizes, "label": label, "share": share})
+    shown: Any = samples.assign(cluster=clusters)[clusters != ""]
+    table: Any = shown.groupby("cluster")[["confidence", "likeness"]].mean()
+    table.insert(0, "n_samples", shown.groupby("cluster").size())
+    votes = shown[shown["withheld_because"] == ""].groupby(["cluster", "label"])
+    votes = votes["confidence"].agg(["size", "sum"]).sort_values(["size", "sum"])
+    winners = votes.reset_index().drop_duplicates("cluster", keep="last")
+    winners = winners.set_index("cluster").reindex(table.index)
+    table.insert(1, "label", winners["label"].fillna(withheld))
+    table.insert(2, "share", winners["size"].fillna(0) / table["n_samples"])
+    best = table.groupby("label")["likeness"].transform("max")
+    table["likeness_minus_best"] = table["likeness"] - best
     table = table.sort_values("n_samples", ascending=False, kind="stable")
-    return table.rename_axis("cluster").reset_index()
+    return table.reset_index()
 
 
 def level_names(tree: Tree) -> list[str]:
@@ -353,28 +238,28 @@ def level_names(tree: Tree) -> list[str]:
 
 
 def tree_table(
-    tree: Tree, given: NDArray[np.intp], confidence: NDArray[np.float64]
+    tree: Tree, codes: NDArray[np.intp], confidence: NDArray[np.float64]
 ) -> pd.DataFrame:
     """One line per label, each before those below it.
 
     ``depth`` from 0, ``n_samples`` with this label or one below it, ``n_own`` with this
     one itself, ``share`` of all samples, ``confidence`` (mean over ``n_samples``, of
-    the labels as they are given). ``given`` are positions of labels.
+    the labels as they are given). ``codes`` are positions of labels.
     """
-    labelled = given != NO_LABEL
-    path = tree.paths[given[labelled]]
+    is_given = codes != NO_LABEL
+    path = tree.paths[codes[is_given]]
     # A path that ends early repeats its label, which counts once
     is_new = np.diff(path, axis=1, prepend=NO_LABEL) != 0
-    sure = np.broadcast_to(confidence[labelled][:, None], path.shape)
+    on_path = np.broadcast_to(confidence[is_given][:, None], path.shape)
     n_labels = len(tree.labels)
     counts = np.bincount(path[is_new], minlength=n_labels)
-    total = np.bincount(path[is_new], sure[is_new], minlength=n_labels)
+    total = np.bincount(path[is_new], on_path[is_new], minlength=n_labels)
     return pd.DataFrame(
         {
             "depth": [len(tree.path(label)) - 1 for label in tree.labels],
             "n_samples": counts,
-            "n_own": np.bincount(given[labelled], minlength=n_labels),
-            "share": counts / max(1, len(given)),
+            "n_own": np.bincount(codes[is_given], minlength=n_labels),
+            "share": counts / max(1, len(codes)),
             "confidence": total / np.where(counts, counts, np.nan),
         },
         index=pd.Index(tree.labels, name="label"),

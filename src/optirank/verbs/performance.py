@@ -21,7 +21,6 @@ from optirank._util.names import in_percent, percent
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-TARGETS = (0.01, 0.02, 0.05, 0.1)  # errors that people ask for
 _BINS = 10  # of confidence, as in most reliability diagrams
 MEASURES = {
     "sensitivity": "sensitivity",
@@ -58,9 +57,6 @@ class Performance:
         labels withheld, where there are any.
     reliability : labels by confidence: ``confidence`` (mean), ``accuracy``, ``low``,
         ``high``, ``n_samples``.
-    withholding : what withholding the least confident labels would give on these
-        samples: ``target_error``, ``threshold``, ``given`` (share of the labels),
-        ``error`` among them.
     curves : of each class that has samples inside and outside of it.
     """
 
@@ -74,7 +70,6 @@ class Performance:
     per_class: pd.DataFrame
     confusion: pd.DataFrame
     reliability: pd.DataFrame
-    withholding: pd.DataFrame
     curves: dict[str, Curves] = field(repr=False)
 
     @property
@@ -110,7 +105,6 @@ class Performance:
             "per_class": self.per_class,
             "confusion": self.confusion,
             "reliability": self.reliability,
-            "withholding": self.withholding,
         }
 
     def headline(self) -> str:
@@ -138,53 +132,46 @@ def performance(
     The label of a sample that is ``withheld`` is the one it would have had. PPV and NPV
     are those at the shares that the classes have among these samples.
     """
-    names = tuple(str(name) for name in classes)
-    true, given = (
-        pd.Index(names).get_indexer(pd.Index(np.asarray(labels, dtype=object)).map(str))
+    names = pd.Index([str(name) for name in classes])
+    true, chosen = (
+        names.get_indexer(pd.Index(np.asarray(labels, dtype=object)).map(str))
         for labels in (truth, predicted)
     )
-    proba = np.asarray(probabilities, dtype=float)
-    hidden = (
-        np.zeros(len(true), bool)
-        if withheld is None
-        else np.asarray(withheld, dtype=bool)
-    )
-    kept = ~hidden
+    shares = np.asarray(probabilities, dtype=float)
+    is_withheld = np.zeros(len(true), dtype=bool)
+    if withheld is not None:
+        is_withheld[:] = withheld
+    is_given = ~is_withheld
     k = len(names)
-    table = np.bincount(true[kept] * k + given[kept], minlength=k * k).reshape(k, k)
-    n_hidden = np.bincount(true[hidden], minlength=k)
-    confusion = pd.DataFrame(
-        table, index=pd.Index(names, name="true class"), columns=pd.Index(names)
-    )
-    if hidden.any():
-        confusion.insert(k, "withheld", n_hidden, allow_duplicates=True)
+    pairs = true[is_given] * k + chosen[is_given]
+    table = np.bincount(pairs, minlength=k * k).reshape(k, k)
+    n_withheld = np.bincount(true[is_withheld], minlength=k)
+    confusion = pd.DataFrame(table, index=names.rename("true class"), columns=names)
+    if is_withheld.any():
+        confusion.insert(k, "withheld", n_withheld, allow_duplicates=True)
     sizes = table.sum(axis=1)
-    right = table.diagonal()
     curves = {
-        name: _curves(true == c, proba[:, c])
-        for c, name in enumerate(names)
-        if 0 < (true == c).sum() < len(true)
+        name: _curves(true == code, shares[:, code])
+        for code, name in enumerate(names)
+        if 0 < (true == code).sum() < len(true)
     }
-    per_class = _measures_by_class(table, n_hidden, names)
+    per_class = _measures_by_class(table, n_withheld, names)
     for measure in ("auc", "average_precision"):
-        per_class[measure] = [
-            getattr(curves[name], measure) if name in curves else np.nan
-            for name in names
-        ]
-    confidence = proba[np.arange(len(given)), given]
-    accuracy, interval = balanced(right, sizes)
+        of_curves = {name: getattr(curve, measure) for name, curve in curves.items()}
+        per_class[measure] = names.map(of_curves).astype(float)
+    confidence = shares[np.arange(len(chosen)), chosen]
+    accuracy, interval = balanced(table.diagonal(), sizes)
     return Performance(
-        classes=names,
+        classes=tuple(names),
         n_samples=len(true),
-        n_right=int(right.sum()),
-        n_withheld=int(hidden.sum()),
+        n_right=int(table.diagonal().sum()),
+        n_withheld=int(is_withheld.sum()),
         balanced_accuracy=accuracy,
         interval=interval,
-        of_all=balanced(right, sizes + n_hidden)[0],
+        of_all=balanced(table.diagonal(), sizes + n_withheld)[0],
         per_class=per_class,
         confusion=confusion,
-        reliability=reliability_table(confidence[kept], (true == given)[kept]),
-        withholding=_withholding(confidence, true == given),
+        reliability=reliability_table(confidence[is_given], (true == chosen)[is_given]),
         curves=curves,
     )
 
@@ -196,25 +183,25 @@ def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame
     confidence = np.asarray(confidence, dtype=float)
     correct = np.asarray(correct, dtype=float)
     place = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
-    number = np.bincount(place, minlength=_BINS)
-    there = number > 0
-    mean = np.bincount(place, confidence, _BINS)[there] / number[there]
-    right = np.bincount(place, correct, _BINS)[there] / number[there]
-    low, high = wilson(right, number[there])
+    counts = np.bincount(place, minlength=_BINS)
+    bins = np.flatnonzero(counts)
+    n_samples = counts[bins]
+    accuracy = np.bincount(place, correct, _BINS)[bins] / n_samples
+    low, high = wilson(accuracy, n_samples)
     return pd.DataFrame(
         {
-            "confidence": mean,
-            "accuracy": right,
+            "confidence": np.bincount(place, confidence, _BINS)[bins] / n_samples,
+            "accuracy": accuracy,
             "low": low,
             "high": high,
-            "n_samples": number[there],
-            "bin": np.flatnonzero(there) / _BINS,
+            "n_samples": n_samples,
+            "bin": bins / _BINS,
         }
     )
 
 
 def _measures_by_class(
-    table: NDArray, withheld: NDArray, names: tuple[str, ...]
+    table: NDArray, withheld: NDArray, names: pd.Index
 ) -> pd.DataFrame:
     """The measures of each class with intervals, from the confusion of labels given
     and the numbers of labels withheld.
@@ -224,11 +211,10 @@ def _measures_by_class(
     outside = sizes.sum() - sizes
     called = table.sum(axis=0)
     true_negative = outside - called + right
-    n_all = sizes + withheld
     counts = {
         "sensitivity": (right, sizes),
         "specificity": (true_negative, outside),
-        "sensitivity_of_all": (right, n_all),
+        "sensitivity_of_all": (right, sizes + withheld),
         "ppv": (right, called),
         "npv": (true_negative, table.sum() - called),
     }
@@ -238,49 +224,22 @@ def _measures_by_class(
             share = hits / of
         low, high = wilson(share, of)
         columns |= {measure: share, f"{measure}_low": low, f"{measure}_high": high}
-    return pd.DataFrame(columns, index=pd.Index(names, name="class"))
+    return pd.DataFrame(columns, index=names.rename("class"))
 
 
-def _curves(positive: NDArray, score: NDArray) -> Curves:
+def _curves(is_class: NDArray, score: NDArray) -> Curves:
     """Curves over all thresholds; equal scores are one threshold."""
-    order = np.argsort(-score, kind="stable")
-    ends = np.append(np.flatnonzero(np.diff(score[order])), len(order) - 1)
-    hits = np.cumsum(positive[order])[ends]
-    recall = hits / positive.sum()
-    false = (ends + 1 - hits) / (~positive).sum()
-    precision = hits / (ends + 1)
-    steps = np.diff(recall, prepend=0.0)
-    before = np.append(0.0, recall[:-1])
-    auc = (np.diff(false, prepend=0.0) * (recall + before)).sum() / 2
+    from sklearn.metrics import auc, roc_curve
+
+    false, recall, _ = roc_curve(is_class, score, drop_intermediate=False)
+    hits = recall[1:] * is_class.sum()
+    precision = hits / (hits + false[1:] * (~is_class).sum())
     # More than 200 points of a curve cannot be seen
-    drawn = np.unique(np.linspace(0, len(ends) - 1, 200).astype(int))
+    drawn = np.unique(np.linspace(0, len(precision) - 1, 200).astype(int))
     return Curves(
-        false_positives=np.append(0.0, false[drawn]),
-        recall=np.append(0.0, recall[drawn]),
+        false_positives=np.append(0.0, false[1:][drawn]),
+        recall=np.append(0.0, recall[1:][drawn]),
         precision=np.append(precision[0], precision[drawn]),
-        auc=float(auc),
-        average_precision=float((steps * precision).sum()),
+        auc=float(auc(false, recall)),
+        average_precision=float((np.diff(recall) * precision).sum()),
     )
-
-
-def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
-    """For each target error, the most labels of highest confidence that keep it."""
-    order = np.argsort(-confidence, kind="stable")
-    values = confidence[order]
-    error = np.cumsum(~correct[order]) / np.arange(1, len(order) + 1)
-    whole = (
-        np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, bool)
-    )
-    rows = []
-    for target in TARGETS:
-        fits = np.flatnonzero(whole & (error <= target))
-        last = fits[-1] if fits.size else -1
-        rows.append(
-            {
-                "target_error": target,
-                "threshold": values[last] if fits.size else np.nan,
-                "given": (last + 1) / max(1, len(values)),
-                "error": error[last] if fits.size else np.nan,
-            }
-        )
-    return pd.DataFrame(rows)

@@ -280,7 +280,7 @@ def _further_genes(training_set: TrainingSet, panel: SizedPanel) -> FurtherGenes
         return None
     samples = training_set.samples
     codes = samples.codes[training_set.kept]
-    ranks = RanksByLabel(lambda _, rows: codes[rows], len(samples.classes))
+    ranks = RanksByLabel(codes, len(samples.classes))
     fold_matrix(training_set.X, [ranks], genes)
     means = ranks.result()[1].astype(np.float16)
     return FurtherGenes(training_set.genes[genes], means)

@@ -26,10 +26,9 @@ from optirank.model.file import as_model, model_digest
 from optirank.model.likeness import MANY_ZEROS, MORE_ZEROS, SCALED
 from optirank.model.tree import SURE
 from optirank.panel import further
-from optirank.verbs import query
+from optirank.verbs import checks
 from optirank.verbs.cards import card_tables, model_card
-from optirank.verbs.predict import NOT_CALIBRATED
-from optirank.verbs.withholding import LOW_CONFIDENCE, NO_INFORMATION
+from optirank.verbs.labelling import LOW_CONFIDENCE, NO_INFORMATION, NOT_CALIBRATED
 
 _PARTS = files("optirank.web") / "page"
 # h5wasm 0.10.3 of npm, dist/iife/h5wasm.js, gzipped; its licence lies beside it
@@ -157,17 +156,17 @@ WORDS = {
     "certainty": CERTAINTY,
     "sure": SURE,
     "trust": {
-        "unlikely": query.UNLIKELY,
+        "unlikely": checks.UNLIKELY,
         "clear": further.CLEAR,
         "fewest_genes": further.FEWEST_GENES,
         "fewest_samples": further.FEWEST_SAMPLES,
         "most_samples": further.MOST_SAMPLES,
-        "alarm_below": query.ALARM_BELOW,
-        "doubt_below": query.DOUBT_BELOW,
-        "unlike": query.UNLIKE,
-        "unlike_unchecked": query.UNLIKE_UNCHECKED,
-        "most": query.MOST,
-        "low_label": query.LOW_LABEL,
+        "alarm_below": checks.ALARM_BELOW,
+        "doubt_below": checks.DOUBT_BELOW,
+        "unlike": checks.UNLIKE,
+        "unlike_unchecked": checks.UNLIKE_UNCHECKED,
+        "most": checks.MOST,
+        "low_label": checks.LOW_LABEL,
     },
 }
 

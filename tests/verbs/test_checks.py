@@ -1,4 +1,4 @@
-"""Whether labels can be right as a whole: the alarm, the advice, the words."""
+"""Whether labels can be right as a whole: the alarm and the words."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from scipy.stats import rankdata
 
 from example_model import telling_model, telling_pair
 from optirank._util.matrices import STANDARDISED
+from optirank._util.notes import collected_notes
 from optirank.data.conversion import write_h5ad
 from optirank.panel.further import Agreement
 from optirank.tl import annotate
+from optirank.verbs.checks import ALARM_BELOW, UNLIKELY, Checks
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import PredictOptions
-from optirank.verbs.query import ALARM_BELOW, Trust
 from profiles import changed, label_profiles
 
 CLASSES = ["b cell", "t cell", "monocyte"]
@@ -34,57 +35,56 @@ def compared(*agreements, n_genes=2000):
     return Agreement(np.arange(len(agreements)), reference, query)
 
 
-def trust(*agreements, n_samples=300, likeness=0.9, **options):
-    return Trust(CLASSES, n_samples, compared(*agreements, **options), likeness)
+def say(*agreements, likeness=0.9, missing=0.0, none=False, **options):
+    """What is said of labels with these agreements: notes and warnings."""
+    compared_genes = None if none else compared(*agreements, **options)
+    checks = Checks(CLASSES, 40, compared_genes, likeness, missing)
+    with collected_notes() as said:
+        checks.say()
+    return said.notes, said.warnings
 
 
 def test_little_agreement_is_an_alarm_however_alike_samples_are():
-    wrong = trust(0.1, 0.1, 0.1, likeness=1.0)
-    assert wrong.alarmed
-    (alarm,) = wrong.alarms()
+    _, (alarm,) = say(0.1, 0.1, 0.1, likeness=1.0)
     assert "do not look like the training data" in alarm
-    assert f"agreement {wrong.agreement:.2f}" in alarm
-    assert not trust(0.7, 0.7, 0.7, likeness=1.0).alarms()
+    assert "(agreement 0.1" in alarm
+    assert not say(0.7, 0.7, 0.7, likeness=1.0)[1]
 
 
 def test_where_agreement_is_in_doubt_likeness_decides():
-    assert not trust(0.35, 0.35, likeness=0.8).alarmed
-    assert trust(0.35, 0.35, likeness=0.5).alarmed
-    assert not trust(0.7, 0.7, likeness=0.3).alarmed
+    assert not say(0.35, 0.35, likeness=0.8)[1]
+    assert say(0.35, 0.35, likeness=0.5)[1]
+    assert not say(0.7, 0.7, likeness=0.3)[1]
 
 
 def test_labels_that_cannot_be_checked_say_why_and_likeness_decides():
-    one_label = Trust(CLASSES, 40, compared(), 0.4)
-    assert one_label.agreement is None
-    assert one_label.alarmed
-    assert not Trust(CLASSES, 40, compared(), 0.7).alarmed
-    (note,) = one_label.notes()
+    (note,), (alarm,) = say(likeness=0.4)
     assert "two labels with at least 3 samples each; the query has 40 samples" in note
-    few = Trust(CLASSES, 40, compared(n_genes=7), 0.7)
-    assert not few.alarmed
-    assert "the query has 7 of those" in few.notes()[0]
-    assert "a check takes 50" in few.notes()[0]
-    assay = Trust(CLASSES, 40, None, 0.7)
-    assert "the model stores none, because its training data" in assay.notes()[0]
-    assert not Trust(CLASSES, 40).alarmed
+    assert alarm == UNLIKELY
+    assert not say(likeness=0.7)[1]
+    (note,), alarms = say(n_genes=7, likeness=0.7)
+    assert not alarms
+    assert "the query has 7 of those" in note
+    assert "a check takes 50" in note
+    (note,), alarms = say(none=True, likeness=np.nan)
+    assert not alarms
+    assert "the model stores none, because its training data" in note
 
 
 def test_labels_of_less_than_half_a_panel_that_nothing_checks_are_an_alarm():
-    few = Trust(CLASSES, 40, compared(n_genes=7), 0.9, missing=0.93)
-    (alarm,) = few.alarms()
+    _, (alarm,) = say(n_genes=7, missing=0.93)
     assert alarm.startswith("93% of the panel's genes are missing, and nothing else")
-    assert not Trust(CLASSES, 40, compared(n_genes=7), 0.9, missing=0.5).alarms()
-    assert not Trust(CLASSES, 40, compared(0.7, 0.7), 0.9, missing=0.93).alarms()
-    unlike = Trust(CLASSES, 40, compared(), 0.4, missing=0.93).alarms()
-    assert [alarm[:15] for alarm in unlike] == ["these samples d", "93% of the pane"]
+    assert not say(n_genes=7, missing=0.5)[1]
+    assert not say(0.7, 0.7, missing=0.93)[1]
+    assert len(say(likeness=0.4, missing=0.93)[1]) == 2
 
 
 def test_labels_of_low_agreement_are_named_where_there_is_no_alarm():
-    found = trust(0.8, 0.1, 0.9)
-    assert "1 label agrees little" in found.notes()[1]
-    assert "t cell 0." in found.notes()[1]
-    assert len(trust(0.8, 0.8, 0.9).notes()) == 1
-    assert len(trust(0.1, 0.1, 0.1).notes()) == 1
+    notes, _ = say(0.8, 0.1, 0.9)
+    assert "1 label agrees little" in notes[1]
+    assert "t cell 0." in notes[1]
+    assert len(say(0.8, 0.8, 0.9)[0]) == 1
+    assert len(say(0.1, 0.1, 0.1)[0]) == 1
 
 
 def scrambled(query):
@@ -109,7 +109,7 @@ def test_agreement_is_measured_in_the_pass_that_labels_by_genes_outside_the_pane
     assert record["agreement"] > 0.6
     assert set(record["agreement_by_label"]) == {"a", "b", "c"}
     assert not labels.warnings
-    assert "alarm" not in labels.table()
+    assert "alarm" not in labels.samples
     assert any(note.startswith("agreement of other genes 0.") for note in labels.notes)
     # By hand: the labels given, over the further genes that are not of the panel
     genes, means = model.further.found_among(query.var_names, model.genes)
@@ -161,7 +161,7 @@ def test_a_query_without_most_of_the_panel_is_an_alarm_unless_other_genes_agree(
         labels = label_profiles(with_genes(wrong, model, 13, n_others), model)
         assert labels.record["agreement"] is None
         assert any("% of the panel's genes are missing" in w for w in labels.warnings)
-        assert (labels.table()["alarm"] != "").all()
+        assert (labels.samples["alarm"] != "").all()
     assert not label_profiles(with_genes(query, model, 13, 30), model).warnings
     assert not label_profiles(with_genes(query, model, 20, 0), model).warnings
 

@@ -1,0 +1,401 @@
+"""From a model to labels: one way for files and for AnnData, with the same notes.
+
+One pass over the samples reads the genes of the panel, and those that check its labels,
+and scores each sample once. Scores of all samples are kept in memory, which is little
+(20 classes: 200 bytes per sample). The label of a sample never depends on other
+samples, unless the user asked for that: ``adapt`` learns from the whole query, and a
+target error raises its threshold where the query's own confidences are low.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+import optirank
+from optirank._util.matrices import STANDARDISED, GeneMoments, as_dense
+from optirank._util.names import counted, percent
+from optirank._util.notes import collected_notes, note, warn
+from optirank.data.errors import DataError
+from optirank.data.genes import check_case
+from optirank.data.passes import block_rows, run_pass
+from optirank.data.profiles import text_column
+from optirank.model.confidence import raise_threshold
+from optirank.model.file import model_digest
+from optirank.model.likeness import ValueCounter, value_notes
+from optirank.model.tree import SURE
+from optirank.panel.further import RanksByLabel, agreement_of, every_so_many
+from optirank.ranks.scoring import best_class
+from optirank.verbs.checks import Checks
+from optirank.verbs.labels import (
+    FURTHER,
+    ID_COLUMN,
+    Labels,
+    cluster_table,
+    probability_columns,
+    withheld_word,
+)
+from optirank.verbs.options import DEFAULTS, PredictOptions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank._util.matrices import Progress
+    from optirank.data.profiles import Profiles
+    from optirank.model import Model, Predictor
+
+_BLOCK_SAMPLES = 4096  # read together: more save no time
+_COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
+MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
+NO_INFORMATION = "no information: all genes of the panel have the same value"
+LOW_CONFIDENCE = "confidence below the threshold"
+NOT_CALIBRATED = (
+    "the model is not calibrated: a confidence is not the share of correct labels"
+)
+_NO_ID = "unknown"  # CELLxGENE's word for a cell whose type has no term
+
+
+class Labelling:
+    """Scores the samples of blocks, each once, and keeps what follows from the scores.
+
+    Parameters
+    ----------
+    predictor : the model over the genes of the samples.
+    further : positions of the genes that check the labels.
+    n_samples : of the pass.
+
+    Attributes
+    ----------
+    genes : positions of the genes that are read, rising.
+    ranks : of the further genes by label, of samples evenly spaced.
+    values : shares of zeros and of negative values of the panel's genes.
+    moments : whether the values were standardised per gene.
+    sample : the values of the panel's genes in the last sample.
+    """
+
+    blocks_per_task = 4
+
+    def __init__(self, predictor: Predictor, further: NDArray, n_samples: int) -> None:
+        self.genes = np.union1d(predictor.columns, further)
+        self._panel = np.searchsorted(self.genes, predictor.columns)
+        self._further = np.searchsorted(self.genes, further)
+        self._predictor = predictor.narrowed()
+        self._every = every_so_many(n_samples)
+        self.ranks = RanksByLabel(None, len(predictor.model.classes))
+        self.values = ValueCounter()
+        self.moments = GeneMoments()
+        self.sample: NDArray = np.zeros(0)
+        self._parts: list[tuple[NDArray, ...]] = []
+
+    def add(self, block: Any, rows: slice) -> None:
+        """Score the samples of a block."""
+        values = as_dense(block[:, self._panel])
+        ranks = self._predictor.ranks(values)
+        scores = self._predictor.scores(values, ranks)
+        codes = best_class(scores)
+        likeness = self._predictor.likeness(ranks, codes)
+        is_tied = (values == values[:, :1]).all(axis=1)
+        self._parts.append((scores, likeness, is_tied))
+        self.values.add(values)
+        self.moments.add(values)
+        self.sample = values[-1]
+        if len(self._further):
+            spaced = slice(-rows.start % self._every, None, self._every)
+            self.ranks.count(block[spaced][:, self._further], codes[spaced])
+
+    def merge(self, other: Labelling) -> None:
+        """Take what another one has seen of the samples that follow."""
+        self._parts += other._parts
+        for name in ("ranks", "values", "moments"):
+            getattr(self, name).merge(getattr(other, name))
+        self.sample = other.sample
+
+    def result(self) -> tuple[NDArray, ...]:
+        """Of all samples: scores, likeness, and whether all genes of the panel have the
+        same value.
+        """
+        return tuple(np.concatenate(parts) for parts in zip(*self._parts, strict=True))
+
+
+def label_profiles(
+    profiles: Profiles,
+    model: Model,
+    options: PredictOptions = DEFAULTS,
+    progress: Progress | None = None,
+) -> Labels:
+    """Label the samples of profiles."""
+    clusters = _clusters_of(profiles, options)
+    with collected_notes() as said:
+        names = profiles.genes.tolist()
+        is_large = profiles.n_samples >= _COMPILE_FROM
+        predictor = model.bind(
+            names,
+            other_names=profiles.other_names(),
+            compiled=True if is_large and importlib.util.find_spec("numba") else None,
+        )
+        check_case(predictor.match)
+        further, means = np.zeros(0, np.intp), np.zeros((len(model.classes), 0))
+        if model.further is not None:
+            further, means = model.further.found_among(names, model.genes)
+        look = Labelling(predictor, further, profiles.n_samples)
+        size = min(_BLOCK_SAMPLES, block_rows(len(look.genes)))
+        run_pass(profiles, [look], size=size, progress=progress)
+        scores, likeness, is_tied = look.result()
+        compared = None
+        if model.further is not None:
+            compared = agreement_of(means, *look.ranks.result())
+        checks = Checks(
+            classes=model.classes.tolist(),
+            n_samples=profiles.n_samples,
+            compared=compared,
+            likeness=float(np.median(likeness)),
+            missing=1.0 - float(predictor.match.present.mean()),
+        )
+        _say_of_query(profiles, predictor, look, checks)
+        record = _record(profiles, predictor, checks, options)
+        chosen = best_class(scores)
+        probabilities = model.panel.probabilities(scores)
+        if options.adapt:
+            probabilities = _learn(profiles, predictor, scores, probabilities)
+            plain, chosen = chosen, probabilities.argmax(axis=1)
+            record["n_changed"] = int((chosen != plain).sum())
+            note(
+                f"learning from the query changed {record['n_changed']} of "
+                f"{len(chosen)} labels"
+            )
+        columns, chosen, rule = _decide(model, options, chosen, probabilities, is_tied)
+    columns["likeness"] = likeness
+    if said.warnings:
+        # One text for all samples: np.full makes one per sample
+        alarm = np.array(["; ".join(said.warnings)], dtype=object)
+        columns["alarm"] = alarm.repeat(len(chosen))
+    samples = _sample_table(profiles, model, columns, probabilities)
+    record |= rule
+    record["notes"] = np.array([*said.warnings, *said.notes], dtype=object)
+    if clusters is not None:
+        clusters = cluster_table(clusters, samples, record["withheld_label"])
+    return Labels(
+        model=model,
+        source=profiles.source,
+        samples=samples,
+        chosen=chosen,
+        notes=said.notes,
+        warnings=said.warnings,
+        missing=predictor.match.missing,
+        record=record,
+        clusters=clusters,
+        explanation=_explain(predictor, look.sample, chosen),
+        checks=checks,
+    )
+
+
+def _clusters_of(profiles: Profiles, options: PredictOptions) -> Any:
+    """The cluster of each sample, "" where it has none; None where they are not asked
+    for. What the query cannot give is refused.
+    """
+    n_samples = profiles.n_samples
+    if not n_samples:
+        raise DataError(
+            f"{profiles.source} holds no samples: there is nothing to label"
+        )
+    if options.adapt and n_samples < MIN_ADAPT:
+        raise DataError(
+            f"{profiles.source} has {n_samples} samples: learning from the query "
+            f"(adapt=True) needs at least {MIN_ADAPT}; leave it out"
+        )
+    if options.clusters is None:
+        return None
+    column = text_column(profiles.obs, options.clusters, profiles.source)
+    return column.fillna("").to_numpy(dtype=object)
+
+
+def _say_of_query(
+    profiles: Profiles, predictor: Predictor, look: Labelling, checks: Checks
+) -> None:
+    """Say what the reader changed, which genes are missing, what the values are, and
+    whether the labels can be right.
+    """
+    for text in (*profiles.notes, *predictor.notes()):
+        note(text)
+    for text in predictor.alarms():
+        warn(text)
+    checks.say()
+    model = predictor.model
+    for text in value_notes(look.values.result(), model.card.values):
+        note(text)
+    if look.moments.result():
+        note(STANDARDISED)
+        if profiles.raw_genes:
+            note("raw may have the values before: layer='raw' reads it")
+    if model.panel.calibration is None:
+        note(NOT_CALIBRATED)
+
+
+def _learn(
+    profiles: Profiles, predictor: Predictor, scores: NDArray, plain: NDArray
+) -> NDArray[np.float64]:
+    """Probabilities of all samples, learned from the query."""
+    from optirank.panel.further import learn_from_query, sharpened
+
+    def over_query(looks: Any, genes: Any = None, rows: Any = None) -> None:
+        run_pass(profiles, looks, genes, rows=rows)
+
+    uncalibrated = predictor.panel.probabilities(scores, calibrated=False)
+    learned = learn_from_query(uncalibrated, over_query, len(profiles.genes))
+    return sharpened(learned, float(plain.max(axis=1).mean()))
+
+
+def _decide(
+    model: Model,
+    options: PredictOptions,
+    chosen: NDArray,
+    probabilities: NDArray,
+    is_tied: NDArray,
+) -> tuple[dict[str, Any], NDArray, dict[str, Any]]:
+    """Which labels are given.
+
+    Returns
+    -------
+    Columns with the label, its confidence and why it is withheld, and of a tree with
+    the leaf; the class of each sample; and the ``threshold`` with its reason.
+    """
+    confidence = probabilities[np.arange(len(chosen)), chosen]
+    columns = {}
+    is_coarse = np.zeros(len(chosen), dtype=bool)
+    if model.tree is None:
+        threshold, why = _threshold(model, confidence, options)
+        codes = chosen
+        is_below = confidence < threshold
+    else:
+        way = model.tree.descend(probabilities, model.classes)
+        threshold, why = _threshold(model, way.confidence, options)
+        codes, confidence = way.label(threshold)
+        is_below = way.confidence[:, 0] < threshold
+        is_coarse = ~is_below & (way.confidence[:, -1] < threshold)
+        leaves = model.tree.positions(model.classes.astype(str))
+        chosen = (way.leaf[:, None] == leaves).argmax(axis=1)
+        columns["leaf"] = model.classes.astype(str).astype(object)[chosen]
+        columns["leaf_confidence"] = way.confidence[:, -1]
+    rule: dict[str, Any] = {}
+    if why:
+        rule = {"threshold": float(threshold), "threshold_reason": why}
+        share = percent(is_below.mean())
+        text = f"{is_below.sum()} of {len(chosen)} labels ({share}) are withheld"
+        if is_coarse.any():
+            text += f", {is_coarse.sum()} ({percent(is_coarse.mean())}) are coarser "
+            text += "than a class"
+        note(f"{text}: {why}")
+    if is_tied.any():
+        samples = counted(int(is_tied.sum()), "sample has", "samples have")
+        note(
+            f"{samples} the same value in all genes of the panel, and no label is given"
+        )
+    words = np.array([*model.labels, withheld_word(model.labels)], dtype=object)
+    columns["label"] = np.where(is_below | is_tied, words[-1], words[codes])
+    columns["confidence"] = confidence
+    columns["withheld_because"] = np.select(
+        [is_tied, is_below],
+        np.array([NO_INFORMATION, LOW_CONFIDENCE], dtype=object),
+        np.array("", dtype=object),
+    )
+    return columns, chosen, rule
+
+
+def _threshold(
+    model: Model, confidence: NDArray, options: PredictOptions
+) -> tuple[float, str]:
+    """The confidence below which labels are withheld, and where it comes from; "" where
+    none are. ``confidence`` is (n, levels) where labels are a tree.
+    """
+    target = options.target_error
+    if options.threshold is not None:
+        why = f"asked for a confidence of at least {options.threshold:g}"
+        return options.threshold, why
+    if target is None:
+        why = "a label of the tree is given where it is more probable than all others"
+        return (0.0, "") if model.tree is None else (SURE, f"{why} together")
+    control = model.panel.error_control
+    if control is None:
+        raise ValueError(
+            f"target error {target:g}: the model stores no errors of held-out samples; "
+            "give a threshold instead"
+        )
+    by_held_out, why = control.at(target, by_level=model.tree is not None)
+    threshold = raise_threshold(confidence, by_held_out, target)
+    if threshold > by_held_out:
+        why = (
+            f"the query's own confidences ask for at least {threshold:.3f}, so that "
+            f"{percent(target)} of the labels given are expected to be wrong; by "
+            f"held-out samples it would be {by_held_out:.3f}"
+        )
+    return threshold, f"{why}; an error is an aim on data like the training"
+
+
+def _sample_table(
+    profiles: Profiles,
+    model: Model,
+    columns: dict[str, Any],
+    probabilities: NDArray,
+) -> pd.DataFrame:
+    """One line per sample, see `Labels`."""
+    names = [f"probability_{name}" for name in model.classes]
+    columns = {
+        "sample": profiles.sample_names,
+        **columns,
+        **dict(zip(names, probabilities.T, strict=True)),
+    }
+    if model.terms:
+        ids = [model.terms.get(name, _NO_ID) for name in columns["label"]]
+        columns[ID_COLUMN] = np.array(ids, dtype=object)
+    order = ["sample", "label", "confidence", *names, "likeness", "withheld_because"]
+    order += [name for name in FURTHER if name in columns and name not in order]
+    return pd.DataFrame({name: columns[name] for name in order})
+
+
+def _record(
+    profiles: Profiles, predictor: Predictor, checks: Checks, options: PredictOptions
+) -> dict[str, Any]:
+    """How the labels are made, in values that a file can hold."""
+    model = predictor.model
+    by_label = checks.by_label
+    return {
+        "model": model.card.name,
+        "model_sha256": model_digest(model),
+        "optirank_version": optirank.__version__,
+        "options": options.given(),
+        "query": Path(profiles.source).name,
+        "classes": np.array([str(name) for name in model.classes], dtype=object),
+        "withheld_label": withheld_word(model.labels),
+        "n_genes": len(predictor.match.genes),
+        "missing_genes": np.array(predictor.match.missing, dtype=object),
+        "agreement": checks.agreement,
+        "agreement_by_label": dict(
+            zip(probability_columns(by_label), by_label.values(), strict=True)
+        ),
+        "likeness": None if np.isnan(checks.likeness) else checks.likeness,
+    }
+
+
+def _explain(
+    predictor: Predictor, sample: NDArray, chosen: NDArray
+) -> pd.DataFrame | None:
+    """What the genes of a single sample contribute to the score of its class, the
+    largest contributions first; None for more samples.
+
+    A model of two classes has one score: contributions are turned so that a positive
+    one speaks for the class.
+    """
+    if len(chosen) > 1:
+        return None
+    model = predictor.model
+    genes = np.array(predictor.match.genes, dtype=object)[predictor.match.present]
+    table: Any = model.explain(sample, genes)
+    name = model.classes[chosen[0]]
+    if name in model.score_classes:
+        return table[table["class"] == name].reset_index(drop=True)
+    turned = {column: -table[column] for column in ("weight", "contribution")}
+    return table.assign(**{"class": name}, **turned)
