@@ -133,7 +133,7 @@ def show_table(
     console = Console(highlight=False)
     with console.capture() as printed:
         console.print(table)
-    write(printed.get())
+    write(printed.get().rstrip("\n"))
 
 
 def show_performance(performance: Performance, title: str) -> None:

@@ -21,6 +21,7 @@ from optirank.cli.outputs import (
     show_sizes,
     show_table,
 )
+from optirank.verbs.options import DesignOptions, TrainingOptions
 
 if TYPE_CHECKING:
     from optirank.verbs.design import DesignResult
@@ -98,7 +99,6 @@ def train(
     from optirank.data.cluster import on_cluster
     from optirank.data.profiles import annotations_of, source_of
     from optirank.model import save
-    from optirank.verbs.options import TrainingOptions
     from optirank.verbs.samples import counts_by_file
     from optirank.verbs.sources import genes_of_queries, open_sources
     from optirank.verbs.training import train as run
@@ -229,7 +229,6 @@ def design(
     from optirank.data.opening import open_profiles
     from optirank.model import save
     from optirank.verbs.design import design as run
-    from optirank.verbs.options import DesignOptions
     from optirank.verbs.sources import genes_of_queries, open_sources
 
     if gene_list is not None and not gene_list.is_file():
