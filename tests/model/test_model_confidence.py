@@ -94,10 +94,6 @@ def test_few_samples_that_show_nothing_are_named():
     for target in (0, 1, -0.1, 5):
         with pytest.raises(ValueError, match="target error"):
             control.at(target)
-    with pytest.raises(ValueError, match="at least one"):
-        fit_error_control([], [])
-    with pytest.raises(ValueError, match="one confidence and one verdict per"):
-        fit_error_control([0.5], [True, False])
 
 
 def test_the_query_s_own_confidences_raise_the_threshold():

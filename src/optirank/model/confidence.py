@@ -69,15 +69,7 @@ class Calibration:
 
 def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray[np.intp]:
     """The position of each held-out sample's label among the classes of a model."""
-    labels = np.asarray(labels)
-    equal = labels[:, None] == classes
-    known = equal.any(axis=1)
-    if not known.all():
-        raise ValueError(
-            f"a held-out sample is of class {labels[~known][0]!s}, which the model "
-            "lacks"
-        )
-    return equal.argmax(axis=1)
+    return (np.asarray(labels)[:, None] == classes).argmax(axis=1)
 
 
 def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Calibration:
@@ -101,12 +93,6 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     classes = np.asarray(classes)
     y = np.asarray(y)
     z = by_class(np.asarray(scores, dtype=float))
-    if z.shape != (len(y), len(classes)):
-        raise ValueError(
-            f"scores of shape {np.shape(scores)} for {len(y)} labels of {len(classes)} "
-            "classes: one row per sample and, beyond two classes, one column per "
-            "class are needed"
-        )
     codes = class_codes(y, classes)
     counts = np.bincount(codes, minlength=len(classes))
     if np.count_nonzero(counts) < 2:
@@ -250,10 +236,6 @@ def fit_error_control(
     """
     confidence = np.asarray(confidence, dtype=float)
     correct = np.asarray(correct, dtype=bool)
-    if not len(confidence) or confidence.shape != correct.shape:
-        raise ValueError(
-            "give one confidence and one verdict per held-out sample, at least one"
-        )
     weights = np.ones(len(correct))
     if truth is not None:
         _, codes, counts = np.unique(

@@ -79,7 +79,7 @@ def fit_likeness(
     ----------
     ranks : (n, genes), ranks of training samples among the genes of the model's panel
         (``optirank.ranks.scoring.panel_ranks``).
-    y : their labels; every class must have one.
+    y : their labels.
     predicted : the labels they were given while held out, None for those that were not.
     classes : the model's classes.
     """
@@ -87,14 +87,11 @@ def fit_likeness(
     predicted = np.asarray(predicted, dtype=object)
     truth = class_codes(y, classes)
     counts = np.bincount(truth, minlength=len(classes))
-    if not counts.all():
-        raise ValueError(f"no sample is of class {classes[counts.argmin()]}")
     sums = np.zeros((len(classes), ranks.shape[1]))
     np.add.at(sums, truth, ranks)
     profiles = (sums / counts[:, None]).astype(np.float32)
     held_out = np.array([label is not None for label in predicted])
-    ranks = ranks[held_out]
-    truth = truth[held_out]
+    ranks, truth = ranks[held_out], truth[held_out]
     given = class_codes(predicted[held_out].astype(classes.dtype), classes)
     compared = profiles[given].astype(float)
     own = np.flatnonzero((given == truth) & (counts[truth] > 1))
@@ -102,12 +99,12 @@ def fit_likeness(
     # Without the sample itself
     compared[own] = (sums[truth[own]] - ranks[own]) / others
     scores = row_correlations(ranks, compared)
-    medians = np.full(len(classes), np.median(scores))
-    for code in range(len(classes)):
-        of_class = scores[given == code]
-        if len(of_class) >= _ENOUGH:
-            medians[code] = np.median(of_class)
-    return Likeness(profiles, medians.astype(np.float32), len(ranks))
+    of_labels = [scores[given == code] for code in range(len(classes))]
+    medians = [
+        np.median(own if len(own) >= _ENOUGH else scores).astype(np.float32)
+        for own in of_labels
+    ]
+    return Likeness(profiles, np.array(medians), len(ranks))
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,8 +55,13 @@ class Tree:
         strange = sorted(set(self.parents.values()) - {"", *self.parents})
         if strange:
             raise ValueError(f"the tree has no line for the label {strange[0]!r}")
-        if circle := _circle(self.parents):
-            raise ValueError(f"the tree has a cycle: {' below '.join(circle)}")
+        try:
+            graphlib.TopologicalSorter(
+                {label: [parent] for label, parent in self.parents.items()}
+            ).prepare()
+        except graphlib.CycleError as error:
+            circle = " below ".join(reversed(error.args[1]))
+            raise ValueError(f"the tree has a cycle: {circle}") from None
         if len(self.leaves) < 2:
             raise ValueError(f"the tree has {len(self.leaves)} leaves: give at least 2")
 
@@ -258,31 +263,24 @@ def tree_of_columns(columns: pd.DataFrame) -> tuple[Tree, NDArray[np.object_]]:
             "to fine"
         )
     text = columns.astype(object).where(columns.notna(), "").astype(str)
-    lines = text.groupby(names, sort=False).indices
     finest = np.full(len(text), None, dtype=object)
-    rows_of: dict[str, dict[str, list[int]]] = {}  # of each label, by its parent
-    for line, rows in lines.items():
+    parents: dict[str, str] = {}
+    for line, rows in text.groupby(names, sort=False).indices.items():
         # From coarse to fine, without empty labels and repeated ones
         way = ["", *(str(label) for label in np.atleast_1d(np.array(line)) if label)]
         for parent, label in itertools.pairwise(way):
-            if label != parent:
-                of_label = rows_of.setdefault(label, {})
-                of_label.setdefault(parent, []).extend(rows.tolist())
-                finest[rows] = label
-    for label, of_label in rows_of.items():
-        if len(of_label) > 1:
-            where = [
-                f"{f'below {parent!r}' if parent else 'at the top'} "
-                f"({counted(len(rows), 'sample', 'samples')}, such as "
-                f"{columns.index[rows[0]]})"
-                for parent, rows in of_label.items()
-            ]
-            raise ValueError(
-                f"the columns {some(names)} are not nested: {label!r} stands "
-                f"{' and '.join(where)}: give it one name per parent, or correct "
-                "these samples"
-            )
-    parents = {label: next(iter(of_label)) for label, of_label in rows_of.items()}
+            if label == parent:
+                continue
+            known = parents.setdefault(label, parent)
+            if known != parent:
+                raise ValueError(
+                    f"the columns {some(names)} are not nested: {label!r} stands below "
+                    f"{known or 'none'!r} and below {parent or 'none'!r} "
+                    f"({counted(len(rows), 'sample', 'samples')}, such as "
+                    f"{columns.index[rows[0]]}): give it one name per parent, or "
+                    "correct these samples"
+                )
+            finest[rows] = label
     return Tree(parents, tuple(names)), finest
 
 
@@ -293,50 +291,28 @@ def tree_of_table(
 
     Parameters
     ----------
-    rows : the lines below the header; an empty parent is the top, and so is a parent
+    rows : labels and their parents; an empty parent is the top, and so is a parent
         without a line of its own.
     counts : samples of each label in the data. A label without a line is at the top.
-    source : of the table, for messages, which name its lines.
+    source : of the table, for messages.
     """
     parents: dict[str, str] = {}
-    line_of: dict[str, int] = {}
-    for line, (label, parent) in enumerate(rows, 2):  # 1 is the header
-        if not label:
-            raise ValueError(f"{source}, line {line}: there is no label")
-        if parents.setdefault(label, parent) != parent:
+    for label, parent in rows:
+        known = parents.setdefault(label, parent)
+        if known != parent:
             raise ValueError(
-                f"{source}, lines {line_of[label]} and {line}: {label!r} has two "
-                f"parents, {parents[label]!r} and {parent!r}: keep one"
+                f"{source}: {label!r} has two parents, {known!r} and {parent!r}: keep "
+                "one"
             )
-        line_of.setdefault(label, line)
-    circle = _circle(parents)
-    if circle:
-        lines = sorted({line_of[name] for name in circle})
-        where = f"{'line' if len(lines) == 1 else 'lines'} {some(lines)}"
-        raise ValueError(
-            f"{source}, {where}: a cycle, {' below '.join(circle)}: one of them has "
-            "another parent, or none"
-        )
-    for name in (*dict.fromkeys(parents.values()), *counts):
-        parents.setdefault(name, "")
-    parents.pop("", None)
     inner = set(parents.values())
     for label in parents:
         if label not in inner and not counts.get(label):
             near = difflib.get_close_matches(label, counts, n=3)
             hint = f"; the data have {some(near)}" if near else ""
             raise ValueError(
-                f"{source}, line {line_of[label]}: {label!r} has neither samples nor "
-                f"labels below it: correct the name or remove the line{hint}"
+                f"{source}: {label!r} has neither samples nor labels below it: correct "
+                f"the name or leave it out{hint}"
             )
-    return Tree(parents)
-
-
-def _circle(parents: Mapping[str, str]) -> list[str]:
-    """Labels each of which is below the next, the first and last the same."""
-    above = {label: [parent] for label, parent in parents.items()}
-    try:
-        graphlib.TopologicalSorter(above).prepare()
-    except graphlib.CycleError as error:
-        return error.args[1][::-1]
-    return []
+    others = (*parents.values(), *counts)
+    tops = {name: "" for name in others if name and name not in parents}
+    return Tree(parents | tops)
