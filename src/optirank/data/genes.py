@@ -98,18 +98,6 @@ class GeneMatch:
             )
         return notes
 
-    def of_genes(self, genes: Iterable[str]) -> GeneMatch:
-        """The match of some of the genes, in the order given."""
-        where = {gene: place for place, gene in enumerate(self.genes)}
-        names = tuple(genes)
-        return GeneMatch(
-            names,
-            self.columns[[where[name] for name in names]],
-            {name: self.spelled[name] for name in names if name in self.spelled},
-            {name: self.ambiguous[name] for name in names if name in self.ambiguous},
-            self.other_column,
-        )
-
 
 def match_genes(
     wanted: Iterable[str],

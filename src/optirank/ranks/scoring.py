@@ -19,7 +19,6 @@ orders for large ones; scores are equal up to the last few bits.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -259,21 +258,6 @@ def by_class(scores: NDArray) -> NDArray:
     """
     single_row = scores.ndim == 1 or scores.shape[1] == 1
     return np.column_stack([-scores, scores]) if single_row else scores
-
-
-def class_positions(asked: Iterable, classes: NDArray) -> NDArray[np.intp]:
-    """Where at least two classes are among those of a model, in their order there."""
-    known = classes.tolist()
-    named = [asked] if isinstance(asked, str) else list(asked)
-    if strange := [label for label in named if label not in known]:
-        raise ValueError(
-            f"the model has no class {strange[0]!r}: its classes are {known}"
-        )
-    if len(set(named)) < max(2, len(named)):
-        raise ValueError(
-            f"classes={named!r}: give at least 2 different classes of the model"
-        )
-    return np.flatnonzero([label in named for label in known])
 
 
 def best_class(scores: NDArray) -> NDArray:

@@ -1,6 +1,4 @@
-"""What a model is: its card in lines and tables of text, and cells drawn from its
-classes.
-"""
+"""What a model is: its card in lines and tables of text."""
 
 from __future__ import annotations
 
@@ -19,11 +17,8 @@ from optirank.model.file import as_model
 
 if TYPE_CHECKING:
     import pandas as pd
-    from anndata import AnnData
 
 CardTable = dict[str, list[str]]  # columns by name; pandas takes long to load
-# Of the log means of drawn cells over the ranks from 0 to 1: counts from 0 to thousands
-_SPREAD = 8.0
 
 
 def model_card(
@@ -238,33 +233,3 @@ def size_table(model: Any) -> pd.DataFrame:
     curve = pd.DataFrame([*fitted.card.curve], columns=names).set_index("n_genes")
     table = curve.reindex(sorted({*fitted.panels, *curve.index})).reset_index()
     return table.assign(chosen=table["n_genes"] == fitted.n_genes)
-
-
-def make_cells(model: Model, n_cells: int = 300) -> AnnData:
-    """Cells of a model's classes, in the shares of its training; ``obs`` has their
-    cell_type. They are to try the commands, not to judge the model.
-
-    Counts are Poisson; the logarithm of a mean is proportional to the gene's mean rank
-    in the class, with an effect of the platform on the gene and noise of the cell.
-    """
-    import anndata
-    import pandas as pd
-    from scipy import sparse
-
-    rng = np.random.default_rng(0)
-    likeness = model.panel.likeness
-    assert likeness is not None, "models in the box have mean ranks of their classes"
-    counts = model.card.class_counts
-    shares = np.array([counts[str(name)] for name in model.classes], dtype=float)
-    kinds = np.sort(rng.choice(len(shares), n_cells, p=shares / shares.sum()))
-    means = _SPREAD * (likeness.profiles[kinds].astype(float) - 0.5)
-    means += rng.normal(0.0, 0.5, means.shape[1])
-    means += rng.normal(0.0, 0.5, means.shape)
-    return anndata.AnnData(
-        sparse.csr_matrix(rng.poisson(np.exp(means)), dtype=np.float32),
-        pd.DataFrame(
-            {"cell_type": model.classes[kinds].astype(object)},
-            index=[f"cell_{k:03d}" for k in range(n_cells)],
-        ),
-        pd.DataFrame(index=pd.Index(model.genes, dtype=object)),
-    )
