@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import pickle
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 10  # in which a scheduler must answer
 _RETRIES = 2  # of a task that fails; a worker that dies counts apart
-_POLL_SECONDS = 0.5  # between looks at whether the scheduler is still there
+_POLL_SECONDS = 0.02  # between looks at whether the scheduler is still there
 _LOST = "the connection to the dask scheduler is lost: start it, and run this again"
 
 
@@ -100,11 +101,8 @@ def _show(
 
 def _result(client: Client, future: Future, source: str, task: Stretch) -> Any:
     """What a task gives, when it is done; one sentence where it cannot be had."""
-    import distributed
-
     while not future.done():
-        with contextlib.suppress(distributed.TimeoutError):
-            distributed.wait(future, timeout=_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)
         if client.status != "running":
             raise DataError(_LOST)
     try:
