@@ -7,7 +7,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,17 +92,13 @@ def replacing(path: PathLike) -> Iterator[Path]:
     """A temporary name beside a file, renamed to it when the block ends without an
     error.
 
-    The content is on disk before the file has its name. A link stays a link. The
-    content is copied into a device or a pipe, which stays what it is. An OSError that
+    The content is on disk before the file has its name. A link stays a link. Into a
+    device or a pipe the content is written at once. An OSError that
     names no file, such as that of a full disk, gets the name of this one.
     """
     path = Path(path)
     if _is_stream(path):
-        with tempfile.TemporaryDirectory() as folder:
-            temporary = Path(folder) / "content"
-            yield temporary
-            with temporary.open("rb") as content, path.open("wb") as file:
-                shutil.copyfileobj(content, file)
+        yield path
         return
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")

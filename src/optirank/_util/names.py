@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 # Control, direction, lone surrogates, line ends
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -95,44 +95,18 @@ def with_interval(share: float, low: float, high: float) -> str:
     return f"{text} ({'-'.join(ends_in_percent(share, low, high))})"
 
 
-_SAME_NAME = 0.6  # share of the words of two names that they have in common
-_FILLERS = {"cell", "cells", "type", "the", "of"}  # words that tell no class
-_SHORTEST = 3  # letters of a word that may stand for a longer one
+_FILLERS = {"cell", "type", "the", "of", ""}  # words that tell no class
 
 
 def look_alike(name: str, others: Iterable[str]) -> str:
-    """The one of some names that looks most like a name; "" where none does.
-
-    Names are compared as sets of words: ``Mono_CD14`` looks like ``cd14 monocyte``.
+    """The first of some names with the same words as a name, in any order, case and
+    number: ``B-cells`` looks like ``b cell``; "" where none does.
     """
     words = _words(name)
-    best = max(
-        ((_in_common(words, _words(other)), other) for other in others),
-        default=(0.0, ""),
-        key=lambda pair: pair[0],
-    )
-    return best[1] if best[0] >= _SAME_NAME else ""
+    return next((other for other in others if _words(other) == words), "")
 
 
-def _words(name: str) -> list[str]:
-    """The words of a name, in small letters; CamelCase has several."""
+def _words(name: str) -> set[str]:
+    """The words of a name that tell its class; CamelCase has several."""
     parts = re.findall(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[0-9]+", name)
-    words = [part.casefold() for part in parts] or [name.casefold()]
-    return [word for word in words if word not in _FILLERS] or words
-
-
-def _in_common(words: Sequence[str], others: Sequence[str]) -> float:
-    """The share of words that two names have in common."""
-    left = list(others)
-    for word in words:
-        same = [other for other in left if _same_word(word, other)]
-        if same:
-            left.remove(same[0])
-    return 2.0 * (len(others) - len(left)) / (len(words) + len(others))
-
-
-def _same_word(word: str, other: str) -> bool:
-    """Whether two words are equal, or one begins the other and has no number."""
-    short, long = sorted((word, other), key=len)
-    begins = len(short) >= _SHORTEST and short.isalpha() and long.startswith(short)
-    return word == other or (begins and long.isalpha())
+    return {part.casefold().removesuffix("s") for part in parts or [name]} - _FILLERS
