@@ -48,7 +48,7 @@ def log_factors(n_genes: int, strength: float, number: int) -> NDArray[np.float6
     return strength * ndtri(uniform_numbers(n_genes, number))
 
 
-def with_factors(values: NDArray, logs: NDArray, scale: str) -> NDArray[np.float64]:
+def with_factors(values: NDArray, logs: NDArray, scale: str) -> NDArray:
     """Values as a platform with such factors might measure them, see `value_scale`.
 
     Of counts, a factor below 1 loses some. Zeros of non-negative data stay zeros: what

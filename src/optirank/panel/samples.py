@@ -381,7 +381,7 @@ def mixed(numbers: NDArray) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
-def uniform_numbers(n: int, seed: int) -> NDArray[np.float64]:
+def uniform_numbers(n: int, seed: int) -> NDArray:
     """Numbers between 0 and 1 that look random, the same ones for a seed."""
     start = mixed(np.array([seed])) >> np.uint64(1)
     drawn = mixed(start + np.arange(n, dtype=np.uint64)) >> np.uint64(11)

@@ -229,7 +229,7 @@ def size_table(model: Any) -> pd.DataFrame:
     import pandas as pd
 
     fitted = as_model(model)
-    names = ["n_genes", "balanced_accuracy", "standard_error"]
+    names = pd.Index(["n_genes", "balanced_accuracy", "standard_error"])
     curve = pd.DataFrame([*fitted.card.curve], columns=names).set_index("n_genes")
     table = curve.reindex(sorted({*fitted.panels, *curve.index})).reset_index()
     return table.assign(chosen=table["n_genes"] == fitted.n_genes)

@@ -44,10 +44,10 @@ from optirank.verbs.training import TrainingResult, train_model
 from optirank.verbs.training_set import TrainingSet
 
 if TYPE_CHECKING:
-    from anndata import AnnData
     from numpy.typing import NDArray
 
     from optirank._util.matrices import Progress
+    from optirank.data.profiles import Profiles
     from optirank.model import Model
     from optirank.verbs.evaluation import Evaluation
 
@@ -115,10 +115,10 @@ class DesignResult(Result):
 
 
 def design(
-    data: AnnData | Sequence[AnnData],
+    data: Profiles | Sequence[Profiles],
     options: DesignOptions,
     *,
-    test: AnnData | None = None,
+    test: Profiles | None = None,
     command: str = "",
     source: str = "",
     progress: Progress | None = None,

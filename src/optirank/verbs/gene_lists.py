@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,17 +22,21 @@ from optirank.data.genes import match_genes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.verbs.options import Genes
+
 _HEADINGS = ("gene", "genes", "symbol")
 _IS_PATTERN = re.compile(r"[*?\[]")
 
 
-def genes_of_items(items: Sequence[str]) -> tuple[list[str], list[str]]:
+def genes_of_items(items: Genes) -> tuple[list[str], list[str]]:
     """The genes of files that items name; and names and patterns, which are separated
     by commas.
     """
     listed: list[str] = []
     named: list[str] = []
-    for item in items:
+    if isinstance(items, str | os.PathLike):
+        items = [items]
+    for item in map(str, items):
         if Path(item).is_file():
             listed += read_gene_list(Path(item))
         else:
@@ -91,7 +96,7 @@ def refuse_missing(missing: Sequence[str], names: Sequence[str], source: str) ->
     )
 
 
-def excluded_genes(names: Sequence[str], items: Sequence[str]) -> NDArray[np.bool_]:
+def excluded_genes(names: Sequence[str], items: Genes) -> NDArray[np.bool_]:
     """Mask of the genes that are excluded, with a note."""
     listed, named = genes_of_items(items)
     positions, missing = find_genes(names, [*listed, *named])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from optirank.model import Model
 
 File = str | os.PathLike[str]
-Genes = Sequence[str | os.PathLike[str]] | str | os.PathLike[str]
+Genes = File | Sequence[File]
 METHODS = ("panel", "optirank")
 
 
@@ -28,11 +28,10 @@ METHODS = ("panel", "optirank")
 class TrainingOptions:
     """What a user may ask of a training: parameters of :func:`optirank.tl.train`.
 
-    ``label`` are the columns of the labels, from coarse to fine; it, ``include`` and
-    ``exclude`` become tuples, also where one is given. Genes are names, patterns, and
-    files that list some. ``query_genes`` are the genes of the data to be labelled
-    later; ``n_genes`` is a number, or "auto", by held-out accuracy; ``n_jobs`` are
-    threads, -1 for all processors.
+    ``label`` are the columns of the labels, from coarse to fine, a tuple also where one
+    is given. Genes are names, patterns, and files that list some. ``query_genes`` are
+    the genes of the data to be labelled later; ``n_genes`` is a number, or "auto", by
+    held-out accuracy; ``n_jobs`` are threads, -1 for all processors.
     """
 
     label: str | Sequence[str]
@@ -52,11 +51,8 @@ class TrainingOptions:
     def __post_init__(self) -> None:
         if not self.label or not all(self.label):
             raise ValueError(f"label={self.label!r}: name each column of labels")
-        for name in {"label", "include", "exclude", "gene_list"} & vars(self).keys():
-            items = getattr(self, name)
-            if isinstance(items, str | os.PathLike):
-                items = (items,)
-            object.__setattr__(self, name, tuple(map(os.fspath, items)))
+        labels = (self.label,) if isinstance(self.label, str) else tuple(self.label)
+        object.__setattr__(self, "label", labels)
         if len(self.label) > 1 and self.tree is not None:
             raise ValueError(
                 f"the columns {', '.join(self.label)} are a tree of labels already: "
@@ -64,7 +60,7 @@ class TrainingOptions:
             )
         if self.method not in METHODS:
             raise ValueError(f"method={self.method!r}: use one of {', '.join(METHODS)}")
-        is_number = isinstance(self.n_genes, Integral) and self.n_genes >= 2
+        is_number = isinstance(self.n_genes, Integral) and int(self.n_genes) >= 2
         if self.n_genes not in ("auto", None) and not is_number:
             raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
         if self.method != "panel" and (self.include or self.n_genes != "auto"):

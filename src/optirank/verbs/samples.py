@@ -233,11 +233,12 @@ def _usable_rows(
         reasons[f"no source in {options.batch!r}"] = _are_blank(batches)
     reasons["every gene has the same value"] = np.isin(np.arange(len(labels)), empty)
     usable = ~np.any([*reasons.values()], axis=0)
-    sizes = labels[usable].value_counts()
-    small = sizes[sizes < MIN_CLASS].sort_index()
+    names, sizes = np.unique(labels[usable].astype(str), return_counts=True)
+    is_small = sizes < MIN_CLASS
+    small = dict(zip(names[is_small], sizes[is_small], strict=True))
     listed = some([f"{name} ({n_samples})" for name, n_samples in small.items()])
     reason = f"their class has fewer than {MIN_CLASS}: {listed}"
-    reasons[reason] = labels.isin(small.index).to_numpy()
+    reasons[reason] = np.asarray(labels.isin([*small]))
     left = np.ones(len(labels), dtype=bool)
     left_out = []
     for reason, mask in reasons.items():

@@ -64,16 +64,15 @@ def genes_of_queries(files: Sequence[Path]) -> list[str] | None:
     Of a table, which may be a list of genes, they are all names in it: of its lines,
     its columns and in its columns of text.
     """
-    common: list[str] | None = None
+    sets = []
     for file in map(check_path, files):
         if file_kind(file) == "table":
             with readable(file):
-                names = read_table(file).names()
+                sets.append(read_table(file).names())
         else:
             with open_profiles(file) as profiles:
-                names = profiles.genes.tolist()
-        present = set(names)
-        if common is None:
-            common = names
-        common = [name for name in common if name in present]
-    return common
+                sets.append(profiles.genes.tolist())
+    if not sets:
+        return None
+    common = set.intersection(*map(set, sets))
+    return [name for name in sets[0] if name in common]

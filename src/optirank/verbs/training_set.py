@@ -56,7 +56,7 @@ class TrainingSet:
     n_folds : how many folds there are.
     """
 
-    n_genes: int | str = "auto"
+    n_genes: Any = "auto"
     include: NDArray[np.intp] = np.zeros(0, np.intp)
     allowed: NDArray[np.intp] | None = None
     per_class: int = 0
