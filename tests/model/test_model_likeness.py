@@ -9,8 +9,9 @@ import pytest
 from model_cases import gene_names, make_panel, make_samples
 from scipy import sparse
 
+from optirank._util.notes import collected_notes
 from optirank.model import fit_likeness
-from optirank.model.likeness import FurtherGenes, ValueCounter, value_notes
+from optirank.model.likeness import FurtherGenes, ValueCounter, note_values
 from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import panel_ranks
 
@@ -44,23 +45,25 @@ def test_held_out_samples_are_typical_and_others_are_not(known, n_present, to):
     X, codes = samples_of(1, 900, profiles)
     labels = np.where(codes == 3, 0, codes)
     predictor = model.bind(gene_names(30)[:n_present])
-    scores = predictor.likeness(to(X[:, :n_present]), labels)
-    relative = model.panel.likeness.relative(scores, labels)
+    ranks = predictor.ranks(to(X[:, :n_present]))
+    relative = predictor.likeness(ranks, labels)
     assert np.median(relative[codes != 3]) == pytest.approx(1.0, abs=0.05)
     assert np.quantile(relative[codes == 3], 0.95) < np.quantile(
         relative[codes != 3], 0.05
     )
     shuffled = np.random.default_rng(0).permuted(X[:, :n_present], axis=1)
-    scores = predictor.likeness(to(shuffled), labels)
-    assert np.median(model.panel.likeness.relative(scores, labels)) < 0.5
+    relative = predictor.likeness(predictor.ranks(to(shuffled)), labels)
+    assert np.median(relative) < 0.5
 
 
 def test_a_label_whose_own_samples_are_unlike_it_tells_nothing(known):
     likeness = replace(
         known[0].panel.likeness, medians=np.array([0.5, 0.0, -1.0], np.float32)
     )
-    relative = likeness.relative(np.full(3, 0.25), np.arange(3))
-    np.testing.assert_array_equal(relative, [0.5, np.nan, np.nan])
+    relative = likeness.relative(likeness.profiles, np.arange(3))
+    np.testing.assert_allclose(relative, [2.0, np.nan, np.nan])
+    unknown = make_panel().bind().likeness(likeness.profiles, np.arange(3))
+    assert np.isnan(unknown).all()
 
 
 def test_samples_that_were_not_held_out_count_in_the_profile_of_their_class():
@@ -78,11 +81,6 @@ def test_a_class_of_few_held_out_samples_has_the_median_of_all():
     likeness = fit_likeness(rng.uniform(size=(230, 12)), y, y, CLASSES)
     common, *rare = likeness.medians
     assert rare[0] == rare[1] != common
-
-
-def test_what_tells_nothing_of_typical_samples_is_refused():
-    with pytest.raises(ValueError, match="does not store how typical"):
-        make_panel().bind().likeness(np.zeros((1, 30)), np.zeros(1, int))
 
 
 def test_genes_of_the_panel_in_use_have_no_part_in_the_check():
@@ -113,17 +111,23 @@ def test_values_are_counted_block_by_block_and_merged():
     assert ValueCounter().result() == {}
 
 
+def notes_on(query, trained: dict) -> list[str]:
+    with collected_notes() as said:
+        note_values(values_of(query), trained)
+    return said.notes
+
+
 def test_notes_tell_a_good_query_from_a_bad_one():
     rng = np.random.default_rng(0)
     counts = rng.poisson(1.0, (200, 30))
     trained = values_of(counts)
     assert trained["scale"] == "counts"
     for alike in (counts, np.log1p(counts), counts[:50], rng.poisson(3.0, (200, 30))):
-        assert value_notes(values_of(alike), trained) == []
-    note = value_notes(values_of(counts - 1.5), trained)[0]
+        assert notes_on(alike, trained) == []
+    note = notes_on(counts - 1.5, trained)[0]
     assert "negative, and none were in the training data" in note
-    (note,) = value_notes(values_of(counts + 0.5), trained)
+    (note,) = notes_on(counts + 0.5, trained)
     assert "no value is zero" in note
-    (note,) = value_notes(values_of(rng.poisson(0.1, (200, 30))), trained)
+    (note,) = notes_on(rng.poisson(0.1, (200, 30)), trained)
     assert "labels are less certain" in note
-    assert value_notes(values_of(counts), {}) == []
+    assert notes_on(counts, {}) == []

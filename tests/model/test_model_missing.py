@@ -19,10 +19,18 @@ from model_cases import (
 )
 
 from optirank import Model
-from optirank.model import MissingGenesError
+from optirank._util.notes import collected_notes
+from optirank.model import MissingGenesError, Predictor
 from optirank.model.predictor import References, SizedPanel
 from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
+
+
+def said_by(predictor: Predictor) -> tuple[list[str], list[str]]:
+    """The notes and the warnings on the genes of some data."""
+    with collected_notes() as said:
+        predictor.say()
+    return said.notes, said.warnings
 
 
 @given(panel_models, st.data())
@@ -79,13 +87,13 @@ def test_the_paper_s_classifiers_keep_their_rule(model, data):
 @given(models)
 def test_nothing_is_said_where_nothing_is_missing(model):
     predictor = model.bind(gene_names(model.n_features))
-    assert predictor.notes() == []
+    assert said_by(predictor) == ([], [])
 
 
 def test_missing_genes_are_named_and_counted_and_two_are_enough():
     model = make_panel(n_genes=10, sizes=(10,))
     predictor = model.bind(gene_names(10)[:2])
-    (note,) = predictor.notes()
+    (note,), _ = said_by(predictor)
     assert note.startswith("8 of 10 genes are missing: GENE2, GENE3")
     with pytest.raises(MissingGenesError, match="1 of the model's 10 genes are"):
         model.bind(gene_names(10)[:1])
@@ -96,10 +104,10 @@ def test_missing_genes_are_named_and_counted_and_two_are_enough():
 def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
     model = make_panel(n_genes=10, sizes=(10,))
     model = with_missing(model, {10: ((0.0, 0.95), (0.3, 0.93), (0.5, 0.85))})
-    assert len(model.bind(gene_names(10)[3:]).notes()) == 1
-    notes = model.bind(gene_names(10)[5:]).notes()
+    assert len(said_by(model.bind(gene_names(10)[3:]))[0]) == 1
+    notes, _ = said_by(model.bind(gene_names(10)[5:]))
     assert "held-out accuracy was 85.0%, with all of them 95.0%" in notes[1]
-    unknown = make_panel().bind(gene_names(30)[:28]).notes()
+    unknown, _ = said_by(make_panel().bind(gene_names(30)[:28]))
     assert not any("held-out accuracy" in note for note in unknown)
 
 
@@ -109,8 +117,9 @@ def test_an_accuracy_nearer_to_guessing_than_to_the_whole_is_an_alarm():
     for without, alarming in ((0.95, False), (0.5 * (0.95 + guessing) - 0.01, True)):
         poorer = with_missing(model, {10: ((0.0, 0.95), (0.5, without))})
         predictor = poorer.bind(gene_names(10)[5:])
-        assert bool(predictor.alarms()) == alarming
-        assert not any("less certain" in note for note in predictor.notes())
+        notes, warnings = said_by(predictor)
+        assert bool(warnings) == alarming
+        assert not any("less certain" in note for note in notes)
 
 
 def test_expected_accuracy_falls_with_the_logarithm_of_the_genes_to_guessing():
@@ -155,9 +164,8 @@ def two_class_model() -> Model:
 
 def test_the_paper_s_classifiers_refuse_above_half_of_their_weights_or_genes():
     model = two_class_model()
-    assert model.bind([f"GENE{j}" for j in (1, 2, 3, 6, 7)]).notes() == [
-        "2 of 6 genes are missing: GENE0, GENE4"
-    ]
+    notes, _ = said_by(model.bind([f"GENE{j}" for j in (1, 2, 3, 6, 7)]))
+    assert notes == ["2 of 6 genes are missing: GENE0, GENE4"]
     with pytest.raises(MissingGenesError, match="4 of the model's 6 genes"):
         model.bind([f"GENE{j}" for j in (1, 2, 3, 4)])
     with pytest.raises(MissingGenesError, match="2 of the model's 6 genes"):
@@ -172,7 +180,7 @@ def test_a_column_that_names_more_of_the_genes_is_said():
         MissingGenesError, match="name the column 'symbol', which has 10 "
     ):
         model.bind([f"X{j}" for j in range(12)], other_names=names_by_kind)
-    assert not model.bind(genes, other_names=names_by_kind).notes()
+    assert said_by(model.bind(genes, other_names=names_by_kind)) == ([], [])
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optirank._util.metrics import row_correlations
+from optirank._util.notes import note
 from optirank.data.genes import match_genes
 from optirank.model.confidence import class_codes
 
@@ -48,10 +49,12 @@ class Likeness:
         if self.medians.shape != (n_classes,) or not np.isfinite(self.medians).all():
             raise ValueError(f"the typical scores are not {n_classes} finite numbers")
 
-    def score(
+    def relative(
         self, ranks: NDArray, labels: NDArray, present: NDArray | slice = slice(None)
     ) -> NDArray[np.float64]:
-        """How much samples look like the class they are given: a correlation.
+        """How much samples look like the class they are given, as a share of the median
+        of held-out samples of the same label: 1 is typical; NaN where these have none
+        above 0.
 
         Parameters
         ----------
@@ -60,12 +63,7 @@ class Likeness:
         present : which genes of the panel these are, a mask or positions; all by
             default.
         """
-        return row_correlations(ranks, self.profiles[:, present][labels])
-
-    def relative(self, scores: NDArray, labels: NDArray) -> NDArray[np.float64]:
-        """Scores as shares of the median of held-out samples of the same label: 1 is
-        typical; NaN where these have none above 0.
-        """
+        scores = row_correlations(ranks, self.profiles[:, present][labels])
         medians = self.medians.astype(np.float64)[labels]
         return scores / np.where(medians > 0, medians, np.nan)
 
@@ -177,26 +175,26 @@ class ValueCounter:
         }
 
 
-def value_notes(query: Mapping[str, Any], trained: Mapping[str, Any]) -> list[str]:
-    """How the values of a query differ from those of training, in ways that matter."""
+def note_values(query: Mapping[str, Any], trained: Mapping[str, Any]) -> None:
+    """Note how the values of a query differ from those of training, in ways that
+    matter.
+    """
     if not query or not trained:
-        return []
-    notes = []
+        return
     if query["negative"] and not trained["negative"]:
-        notes.append(
+        note(
             f"{query['negative']:.1%} of the values are negative, and none were in the "
             f"training data: {SCALED}"
         )
     if not query["zeros"] and trained["zeros"] >= MANY_ZEROS:
-        notes.append(
+        note(
             f"no value is zero, and {trained['zeros']:.0%} were in the training data: "
             "that is usual for a microarray; smoothed or imputed values would change "
             "ranks"
         )
     elif query["zeros"] - trained["zeros"] > MORE_ZEROS:
-        notes.append(
+        note(
             f"{query['zeros']:.0%} of the values are zero, and "
             f"{trained['zeros']:.0%} were in the training data: zeros are ties, so "
             "labels are less certain; a larger panel may do better"
         )
-    return notes

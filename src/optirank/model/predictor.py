@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optirank._util.names import counted, some
+from optirank._util.notes import note, warn
 from optirank.data.genes import GeneMatch, match_genes
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import Likeness
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 
 MAX_MISSING = 0.5  # share of the genes or weights of a class of the paper's classifiers
 _LOST = 0.05  # of the held-out accuracy: more is said
-_COST = (
-    "without so many of its genes the model's held-out accuracy was {:.1%}, with all "
-    "of them {:.1%}"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,36 +207,26 @@ class Predictor:
         typical = self.panel.likeness
         if typical is None:
             return np.full(len(codes), np.nan)
-        return typical.relative(typical.score(ranks, codes, self.match.present), codes)
+        return typical.relative(ranks, codes, self.match.present)
 
-    def notes(self) -> list[str]:
-        """Sentences about the genes, and what it cost held-out samples to lack so many
-        at random.
+    def say(self) -> None:
+        """Note which genes are missing, and what it cost held-out samples to lack so
+        many at random; warn where their accuracy is then nearer to guessing than to
+        that with all genes.
         """
-        notes = self.match.notes()
-        whole, without = self._accuracies()
-        if whole - without > _LOST and not self.alarms():
-            cost = _COST.format(without, whole)
-            notes.append(f"{cost}: labels are less certain")
-        return notes
-
-    def alarms(self) -> list[str]:
-        """Says that most of what the model knows is lost with the missing genes.
-
-        That is, held-out accuracy without them is nearer to guessing than to that with
-        all genes.
-        """
-        whole, without = self._accuracies()
-        guessing = 1.0 / len(self.model.classes)
-        if not without - guessing < whole - without:
-            return []
-        cost = _COST.format(without, whole)
-        return [f"{cost}: these labels are little more than guesses"]
-
-    def _accuracies(self) -> tuple[float, float]:
-        """Held-out accuracies with all genes and without the missing; NaN unknown."""
+        for text in self.match.notes():
+            note(text)
         share = 1.0 - float(self.match.present.mean())
-        return self.panel.expected_accuracy(0.0), self.panel.expected_accuracy(share)
+        whole = self.panel.expected_accuracy(0.0)
+        without = self.panel.expected_accuracy(share)
+        cost = (
+            f"without so many of its genes the model's held-out accuracy was "
+            f"{without:.1%}, with all of them {whole:.1%}"
+        )
+        if without - 1.0 / len(self.model.classes) < whole - without:
+            warn(f"{cost}: these labels are little more than guesses")
+        elif whole - without > _LOST:
+            note(f"{cost}: labels are less certain")
 
     def _matrix(self, X: Any) -> Any:
         """X as an array of numbers or a CSR or CSC matrix, of the columns announced."""

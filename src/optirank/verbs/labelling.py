@@ -19,14 +19,14 @@ import pandas as pd
 import optirank
 from optirank._util.matrices import STANDARDISED, GeneMoments, as_dense
 from optirank._util.names import counted, percent
-from optirank._util.notes import collected_notes, note, warn
+from optirank._util.notes import collected_notes, note
 from optirank.data.errors import DataError
 from optirank.data.genes import check_case
 from optirank.data.passes import block_rows, run_pass
 from optirank.data.profiles import text_column
 from optirank.model.confidence import raise_threshold
 from optirank.model.file import model_digest
-from optirank.model.likeness import ValueCounter, value_notes
+from optirank.model.likeness import ValueCounter, note_values
 from optirank.model.tree import SURE
 from optirank.panel.further import RanksByLabel, agreement_of, every_so_many
 from optirank.ranks.scoring import best_class
@@ -219,14 +219,12 @@ def _say_of_query(
     """Say what the reader changed, which genes are missing, what the values are, and
     whether the labels can be right.
     """
-    for text in (*profiles.notes, *predictor.notes()):
+    for text in profiles.notes:
         note(text)
-    for text in predictor.alarms():
-        warn(text)
+    predictor.say()
     checks.say()
     model = predictor.model
-    for text in value_notes(look.values.result(), model.card.values):
-        note(text)
+    note_values(look.values.result(), model.card.values)
     if look.moments.result():
         note(STANDARDISED)
         if profiles.raw_genes:
