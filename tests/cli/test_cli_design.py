@@ -67,7 +67,7 @@ def test_genes_are_asked_for_by_level(pair, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--gene-list", "nothing.txt"], "nothing.txt does not exist"),
+        (["--gene-list", "nothing.txt"], "'nothing.txt' does not exist"),
         (["--gene-list", "LIST"], "lacks 1 of the genes asked for"),
         (["--query", "nothing.txt"], "nothing.txt does not exist"),
         (["--min-mean", "5", "--max-mean", "1"], "means from 5 to 1"),

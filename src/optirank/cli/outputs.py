@@ -63,7 +63,6 @@ def outputs(
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
         path = Path(folder) / f"stdout{suffix}"
         yield path
-        stream.flush()
         with path.open("rb") as content:
             shutil.copyfileobj(content, stream.buffer)
         stream.flush()

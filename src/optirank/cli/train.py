@@ -127,8 +127,8 @@ def train(
         invert=invert,
     )
     written = {"the model": out, "the report": report}
-    inputs = [*files, *(query or ()), *(include or ()), *(exclude or ())]
-    inputs += [tree, ontology, samples]
+    named = [*(query or ()), *(include or ()), *(exclude or ())]
+    inputs = [*files, *named, tree, ontology, samples]
     opened = open_sources(files, asked.label, batch, exclude=asked.exclude, **reading)
     with (
         outputs(written, inputs, force=force, suffix=".optirank") as target,
@@ -175,7 +175,10 @@ def design(
     gene_list: Annotated[
         Path | None,
         opt.option(
-            "FILE", "A list to score as it is; with --n-genes, to extend.", opt.GENES
+            "FILE",
+            "A list to score as it is; with --n-genes, to extend.",
+            opt.GENES,
+            exists=True,
         ),
     ] = None,
     n_genes: Annotated[
@@ -231,8 +234,6 @@ def design(
     from optirank.verbs.design import design as run
     from optirank.verbs.sources import genes_of_queries, open_sources
 
-    if gene_list is not None and not gene_list.is_file():
-        raise FileNotFoundError(f"{gene_list} does not exist: name a file of genes")
     asked = DesignOptions(
         label=opt.listed(label),
         n_genes=n_genes,
@@ -259,8 +260,8 @@ def design(
     if test is not None:
         judging = open_profiles(test, label=[asked.label[-1]])
     written = {"the panel": out, "the model": model, "the report": report}
-    inputs = [*files, *(query or ()), *(include or ()), *(exclude or ())]
-    inputs += [test, gene_list, samples]
+    named = [*(query or ()), *(include or ()), *(exclude or ())]
+    inputs = [*files, *named, test, gene_list, samples]
     opened = open_sources(files, asked.label, batch, exclude=asked.exclude, **reading)
     with (
         outputs(written, inputs, force=force) as target,
