@@ -20,7 +20,7 @@ from pathlib import Path
 from bench_scale import N_GENES, write_cells
 from timing import QUICK, columns, heading, line
 
-from optirank.io.reading import read_gene_names
+from optirank.data.opening import open_profiles
 
 SMALL, LARGE = (300, 400) if QUICK else (2000, 100_000)
 N_LISTED = 300
@@ -46,13 +46,14 @@ def measure(file: Path, kind: str, folder: Path) -> None:
     """Choose a panel with its page, and score a list, on one reference."""
     heading(f"{file.name}: up to {N_GENES} genes, two threads")
     columns()
-    page = ["--genes", "100", "--report", str(folder / "panel.html")]
+    page = ["--n-genes", "100", "--report", str(folder / "panel.html")]
     report("a panel of 100 genes with its page", run(file, page, folder), kind)
     if kind == "panel":
-        names = read_gene_names(file)[:N_LISTED]
+        with open_profiles(file) as profiles:
+            names = profiles.genes[:N_LISTED].tolist()
         listed = folder / "list.txt"
         listed.write_text("\n".join(names), encoding="utf-8")
-        scored = run(file, ["--list", str(listed)], folder)
+        scored = run(file, ["--gene-list", str(listed)], folder)
         report(f"a list of {len(names)} genes scored", scored, "list")
 
 

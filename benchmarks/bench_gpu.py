@@ -1,7 +1,7 @@
 """Fits on a GPU beside the same fits on the CPU, in one run: time, objectives,
 predictions.
 
-``python benchmarks/bench_gpu.py anchors grid units binary classes`` runs the parts
+``python benchmarks/bench_gpu.py anchors grid binary classes`` runs the parts
 named, all by default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves
 out the CPU, which takes minutes. Everything is run once before it is timed, so that
 compilation is not counted; the transfer of the data to the GPU is.
@@ -14,9 +14,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import Manager, get_context
-from threading import Barrier
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,9 +34,6 @@ from optirank_lab.device.backend import DeviceError, backend_of, orders_for
 from optirank_lab.device.search import search
 
 REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-PROCESSES = (
-    5  # as with `optirank-lab benchmark run --jobs 5`: one alone does not fill the GPU
-)
 GPU_ONLY = "--gpu-only" in sys.argv
 PENALTIES = (0, 1e-5, 1e-4, 1e-3, 1e-2)
 
@@ -147,44 +141,6 @@ def grid() -> None:
     line("held-out accuracy of the best setting, CPU", f"{best(results):.4f}")
 
 
-def units(n: int, number: int, ready: Barrier) -> float:
-    """Time of some units of `optirank-lab benchmark`, with as many samples to score as to
-    train on.
-    """
-    X, y = counts(2 * n, 1000, 2)
-    family = OptirankFamily(PENALTIES, PENALTIES, n_references=REFERENCE_SIZES)
-
-    def run() -> None:
-        train, test = (orders_for(part, "cuda") for part in (X[:n], X[n:]))
-        unit = Unit(train=train, codes=y[:n], n_classes=2, views={"test": test})
-        search(family, [unit], device="cuda")
-
-    run()
-    ready.wait()
-    start = time.perf_counter()
-    for _ in range(number):
-        run()
-    return time.perf_counter() - start
-
-
-def paper_units() -> None:
-    """Units of the paper's evaluation at a few sizes."""
-    heading(
-        f"250 settings on n samples x 1000 genes, {PROCESSES} processes side by side"
-    )
-    columns()
-    number = 4
-    with (
-        Manager() as manager,
-        ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool,
-    ):
-        for n in (300, 1200, 3600):
-            ready = manager.Barrier(PROCESSES)
-            running = [pool.submit(units, n, number, ready) for _ in range(PROCESSES)]
-            each = max(one.result() for one in running) / (number * PROCESSES)
-            line(f"{n} samples, a unit", f"{each:.2f} s")
-
-
 def one_fit(n: int, n_classes: int, limit: float) -> None:
     heading(f"One fit, {n} x 2000, {n_classes} classes, one against the rest")
     columns()
@@ -207,7 +163,6 @@ def one_fit(n: int, n_classes: int, limit: float) -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "anchors": anchors,
     "grid": grid,
-    "units": paper_units,
     "binary": lambda: one_fit(80_000, 2, 1.0),
     "classes": lambda: one_fit(20_000, 20, 10.0),
 }

@@ -306,17 +306,13 @@ def agreement_rows(
 ) -> list[dict]:
     """The agreement of the query of a pair, and of sets of other problems."""
     model = trained(reference)
-    rows = Rows(agreement=[], agreement_labels=[])
+    rows = Rows(agreement=[])
     names = {"right": [pair.test or ""], "wrong": others}
     for kind, sets_of_kind in names.items():
         for name in sets_of_kind:
             of_set = Query(kind, whole_set(data, name))
             add_agreement(rows, model, pair.train[0], of_set)
-    shift = "shift"  # of the likeness; that of the pair has this name here
-    return [
-        {key: value for key, value in row.items() if key != shift}
-        for row in rows["agreement"]
-    ]
+    return rows["agreement"]
 
 
 def queries_of_others(pairs: Sequence[BenchmarkTask]) -> dict[str, list[str]]:

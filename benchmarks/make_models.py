@@ -43,20 +43,21 @@ from model_levels import (
     with_levels,
 )
 from model_rivals import JudgedScores, baselines_of, rivals_of_set
-from optirank.io.data import DataError, duplicates, source_of
-from optirank.io.data import changed as with_changes
-from optirank.io.objects import FILE_COLUMN, join
-from optirank.io.reading import read_expression
 from studies import header
 
 import optirank
 from optirank._util.files import write_text
+from optirank.data.conversion import read_expression
+from optirank.data.errors import DataError
+from optirank.data.joining import FILE_COLUMN, join_profiles
+from optirank.data.objects import profiles_of
+from optirank.data.profiles import duplicates
 from optirank.model import Tree
 from optirank.model.card import Card, JudgedSet
 from optirank.verbs.labelling import label_profiles
 from optirank.verbs.samples import MIN_CLASS
 from optirank.verbs.training import TrainingOptions, TrainingResult, class_counts, train
-from optirank_lab.data.profiles import changed, merged_genes, take_genes
+from optirank_lab.data.profiles import changed, merged_genes, origin_of, take_genes
 from optirank_lab.data.registry import data_folder, find_entry
 
 if TYPE_CHECKING:
@@ -221,13 +222,17 @@ def make_flat(
     """Train and judge one model on the labels as they are."""
     several = len(parts) > 1
     pooled = is_pooled(recipe)
+    profiles = [profiles_of(part) for part in parts]
+    if several:
+        profiles = join_profiles(profiles, [origin_of(part) for part in parts])
     result = train(
-        join(list(parts)) if several else list(parts),
+        profiles,
         TrainingOptions(
             label=LABEL,
             n_genes=recipe.get("genes", "auto"),
             batch=FILE_COLUMN if several and not pooled else None,
-            tree=tree and tree.parents,
+            tree=None if tree is None else tree.parents,
+            ontology=recipe.get("ontology"),
             name=name,
             description=recipe["description"],
         ),
@@ -283,7 +288,7 @@ def restricted(data: AnnData, classes: Sequence[str]) -> AnnData:
     """The same samples, without the labels of other classes."""
     labels = data.obs[LABEL]
     kept = labels.where(labels.isin(classes))
-    return with_changes(data, obs=data.obs.assign(**{LABEL: kept}))
+    return changed(data, obs=data.obs.assign(**{LABEL: kept}))
 
 
 def read_set(data: Path, name: str, recipe: dict | None = None) -> AnnData:
@@ -312,7 +317,7 @@ def left_out_scores(
     columns = [name for name in held_out if name.startswith("score_")]
     judged = []
     for part in parts:
-        rows = held_out[held_out["source"] == source_of(part)]
+        rows = held_out[held_out["source"] == origin_of(part)]
         place = pd.Index(part.obs_names).get_indexer(rows["sample"])
         scores = rows[columns].to_numpy()
         predicted = rows["predicted"].to_numpy().astype(str)
@@ -332,7 +337,7 @@ def other_scores(model: Model, others: Sequence[AnnData]) -> list[JudgedScores]:
         rows = np.flatnonzero(other.obs[LABEL].notna().to_numpy())
         predictor = model.bind([str(gene) for gene in other.var_names])
         scores = predictor.scores(other.X[rows])
-        labels = label_profiles(other, model)
+        labels = label_profiles(profiles_of(other), model)
         predicted = labels.classes[labels.chosen[rows]].astype(str)
         scores = scores[:, None] if scores.ndim == 1 else scores
         judged.append(
@@ -375,7 +380,7 @@ def judged_set(model: Model, other: AnnData) -> JudgedSet:
     Of a tree, a sample that is known to a coarser label alone counts among the others
     of the leaves that are not below it.
     """
-    labels = label_profiles(other, model)
+    labels = label_profiles(profiles_of(other), model)
     known = other.obs[LABEL].notna().to_numpy()
     truth = other.obs[LABEL][known]
     predicted = labels.classes[labels.chosen[known]]
@@ -387,11 +392,11 @@ def judged_set(model: Model, other: AnnData) -> JudgedSet:
     if labels.missing:
         missing = f"; lacks {len(labels.missing)} of {labels.record['n_genes']} genes"
     return JudgedSet(
-        name=source_of(other),
+        name=origin_of(other),
         classes=classes,
-        platform=platform_of(source_of(other)) + missing,
+        platform=platform_of(origin_of(other)) + missing,
         left_out=False,
-        terms=terms_of(source_of(other)),
+        terms=terms_of(origin_of(other)),
     )
 
 

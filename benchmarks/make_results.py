@@ -34,17 +34,12 @@ STUDIES = (
     "panel_pairs",
     "study_ablation",
     "study_product",
-    "study_error_simulation",
-    "study_unknown",
     "study_agreement",
     "study_small",
     "study_synthetic",
     "study_paper",
-    "study_sources",
     "study_design",
-    "study_assays",
     "study_tree",
-    "study_candidates",
 )
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
-from optirank.io.data import changed, source_of
-from optirank.ontology import cell_ontology, match_labels
 
+from optirank.data.objects import profiles_of
 from optirank.model import Tree
 from optirank.model.card import ClassCounts
 from optirank.verbs.labelling import label_profiles
+from optirank_lab.data.profiles import changed, origin_of
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -128,11 +128,11 @@ def judgements(
     judged = []
     for other in others:
         known = other.obs[label].notna().to_numpy()
-        labels = label_profiles(other, model)
+        labels = label_profiles(profiles_of(other), model)
         judged.append(
             Judgement(
-                source_of(other),
-                study_of(source_of(other), studies),
+                origin_of(other),
+                study_of(origin_of(other), studies),
                 other.obs[label][known].to_numpy(dtype=object),
                 labels.classes[labels.chosen[known]],
             )
@@ -175,7 +175,7 @@ def level_problems(leaves: Iterable[str], table: pd.DataFrame) -> list[str]:
 def with_levels(
     model: Model, tree: Tree, table: pd.DataFrame, merged: Iterable[str]
 ) -> Model:
-    """A model with the terms of its labels, and what its card says of the judges.
+    """A model whose card says how its labels were judged.
 
     ``merged`` are the problems for which finer labels became their parents.
     """
@@ -198,15 +198,8 @@ def with_levels(
             f"{', '.join(related)}: may share donors with the training, and do not "
             "decide at which level a class ships"
         )
-    ontology = cell_ontology()
-    card = replace(
-        model.card,
-        notes=(*model.card.notes, *notes),
-        versions=model.card.versions | {"Cell Ontology": ontology.version},
-    )
-    ids = {term.label: term.id for term in match_labels(tree.labels, ontology)}
-    known = {label: term for label, term in ids.items() if term}
-    return replace(model, card=card, terms=known)
+    card = replace(model.card, notes=(*model.card.notes, *notes))
+    return replace(model, card=card)
 
 
 def leaf_counts(

@@ -26,12 +26,12 @@ from scipy.stats import rankdata
 
 from optirank._util.matrices import value_scale
 from optirank._util.metrics import balanced_accuracy
-from optirank.io.data import source_of
 from optirank.panel.samples import class_sums, places_in_sample
 from optirank.ranks.scoring import by_class
 from optirank_lab.baselines.nearest_mean import SpearmanCentroid
 from optirank_lab.benchmark import designs
 from optirank_lab.benchmark.sets import Set, log_values
+from optirank_lab.data.profiles import origin_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class JudgedScores:
 
 def rivals_of_set(judged: JudgedScores, parts: Sequence[AnnData]) -> pd.DataFrame:
     """Accuracy and AUC of the model and its rivals on one set."""
-    training = [part for part in parts if source_of(part) != source_of(judged.data)]
+    training = [part for part in parts if origin_of(part) != origin_of(judged.data)]
     genes = common_genes([*training, judged.data])
     matrices = [labelled_matrix(part, genes) for part in training]
     X = sparse.vstack([matrix for matrix, _ in matrices]).tocsr()
@@ -92,7 +92,7 @@ def rivals_of_set(judged: JudgedScores, parts: Sequence[AnnData]) -> pd.DataFram
         rows.append((method, "", balanced_accuracy(truth, nearest.predict(cut)), auc))
     rows.append((ONE_GENE, names, np.nan, single))
     table = pd.DataFrame(rows, columns=["method", "genes", "balanced_accuracy", "auc"])
-    table.insert(0, "set", source_of(judged.data))
+    table.insert(0, "set", origin_of(judged.data))
     table.insert(1, "in_training", "yes" if judged.left_out else "no")
     return table
 

@@ -4,11 +4,9 @@
 
 For every ordered pair of sets, with the training samples, the query and the candidate
 genes of the main table (`optirank_lab.benchmark.curve`), `PanelClassifier(100)` is
-fitted and labels the query; then three tables:
+fitted and labels the query; then two tables:
 
-panel_pairs     20, 30, 50 and 100 genes, as they are and after learning from the query
-                (`predict --adapt`), which sees all genes of the query
-adaptation      30 and 100 genes, plain and adapted: the whole query, one class alone,
+adaptation      30 and 100 genes, plain and after learning from all genes of the query: the whole query, one class alone,
                 one class left out, one class at 90 % (queries of ten samples or more);
                 balanced accuracy over the classes that are there
 missing         20, 30, 50 and 100 genes, some of them missing from the query at random,
@@ -67,11 +65,8 @@ class Samples(NamedTuple):
 
 def main() -> None:
     tables = over_pairs(study, options(__doc__))
-    for name, keys in {
-        "panel_pairs": ["genes", "adapted"],
-        "missing": ["model", "genes", "missing"],
-    }.items():
-        print(by_pairs(tables[name], keys).round(4).to_string(index=False))
+    means = by_pairs(tables["missing"], ["model", "genes", "missing"])
+    print(means.round(4).to_string(index=False))
     compositions_table = tables["adaptation"].groupby(["genes", "query"], sort=False)
     print(compositions_table[["plain", "adapted"]].mean().round(4).to_string())
 
@@ -81,7 +76,6 @@ def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
     samples = drawn(reference, query)
     models = panels(samples)
     return {
-        "panel_pairs": [*accuracies(models, samples)],
         "adaptation": [*compositions(models, samples)],
         "missing": missing_rows(models, samples),
     }
@@ -112,17 +106,6 @@ def learned_from(probabilities: NDArray, query: Any) -> NDArray:
     """Probabilities after learning from a query in memory."""
     run_pass = functools.partial(fold_matrix, query)
     return learn_from_query(probabilities, run_pass, query.shape[1])
-
-
-def accuracies(models: dict[int, PanelClassifier], samples: Samples) -> Iterator[dict]:
-    """Accuracy on the query, plain and adapted."""
-    for size, model in models.items():
-        plain = model.predict_proba(samples.new)
-        learned = learned_from(plain, samples.new_all_genes)
-        for adapted, probabilities in ((False, plain), (True, learned)):
-            accuracy = balanced_accuracy(samples.truth, probabilities.argmax(axis=1))
-            row = {"genes": size, "adapted": adapted}
-            yield row | {"balanced_accuracy": accuracy}
 
 
 def compositions(

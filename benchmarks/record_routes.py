@@ -38,7 +38,6 @@ PAIRS = (
 OPTIONS = {
     "plain": [],
     "error": ["--target-error", "0.1"],
-    "unknown": ["--unknown-rate", "0.02"],
     "adapt": ["--adapt"],
     "threshold": ["--threshold", "0.8"],
 }
@@ -108,7 +107,7 @@ def record_pair(
     reference, query = data / f"{train}.h5ad", data / f"{test}.h5ad"
     name = f"{train}>{test}"
     model = folder / f"{train}.optirank"
-    words = ["--label", "cell_type", "--for", query, "-o", model, "--force"]
+    words = ["--label", "cell_type", "--query", query, "-o", model, "--force"]
     code = command("train", reference, *words)
     content = model.read_bytes() if code == 0 else str(code).encode()
     record.add(f"{name}: bytes of the model", [hashlib.sha256(content).hexdigest()])
@@ -162,11 +161,8 @@ def record_formats(
     for kind, path in files.items():
         extra = ["--genes-in", "columns"] if kind == "csv" else []
         out = folder / "labels.csv"
-        record.add_table(
-            f"from {kind}",
-            out,
-            command("predict", path, "-m", model, *extra, "-o", out, "--force"),
-        )
+        code = command("predict", path, "-m", model, *extra, "-o", out, "--force")
+        record.add_table(f"from {kind}", out, code)
     out = folder / "labelled.h5ad"
     command("predict", files["h5ad"], "-m", model, "-o", out, "--force")
     obs = anndata.read_h5ad(out).obs
@@ -177,29 +173,12 @@ def record_formats(
         n_workers=2, threads_per_worker=1, dashboard_address=None
     ) as cluster:
         out = folder / "labels.csv"
-        address = ["--dask", cluster.scheduler_address]
-        record.add_table(
-            "on a cluster",
-            out,
-            command(
-                "predict", files["zarr"], "-m", model, *address, "-o", out, "--force"
-            ),
-        )
-        again = folder / "again.optirank"
-        code = command(
-            "train",
-            files["zarr"],
-            "--label",
-            "cell_type",
-            *address,
-            "-o",
-            again,
-            "--force",
-        )
-        here = folder / "here.optirank"
-        code += command(
-            "train", files["zarr"], "--label", "cell_type", "-o", here, "--force"
-        )
+        address = ["--dask", cluster.scheduler_address, "--force"]
+        code = command("predict", files["zarr"], "-m", model, "-o", out, *address)
+        record.add_table("on a cluster", out, code)
+        again, here = folder / "again.optirank", folder / "here.optirank"
+        words = ["train", files["zarr"], "--label", "cell_type", "-o"]
+        code = command(*words, again, *address) + command(*words, here, "--force")
         same = code == 0 and optirank.load(again).export().equals(
             optirank.load(here).export()
         )
@@ -208,15 +187,12 @@ def record_formats(
         path = folder / "odd.h5ad"
         odd.write_h5ad(path)
         out = folder / "labels.csv"
-        record.add_table(
-            f"hostile: {name}",
-            out,
-            command("predict", path, "-m", model, "-o", out, "--force"),
-        )
+        code = command("predict", path, "-m", model, "-o", out, "--force")
+        record.add_table(f"hostile: {name}", out, code)
 
 
 def record_trees(record: Record, data: Path, folder: Path) -> None:
-    """A model with a tree of labels, and the paper's methods."""
+    """A model with a tree of labels, and the paper's method."""
     adata = anndata.read_h5ad(data / "kang_pbmc_ctrl.h5ad")
     fine = adata.obs["cell_type"].astype(str)
     myeloid = fine.str.contains("mono", case=False)
@@ -227,33 +203,16 @@ def record_trees(record: Record, data: Path, folder: Path) -> None:
         folder / "labels.csv",
     )
     adata.write_h5ad(path)
-    command(
-        "train",
-        path,
-        "--label",
-        "coarse,cell_type",
-        "--genes",
-        "20",
-        "-o",
-        model,
-        "--force",
-    )
+    words = ["--label", "coarse,cell_type", "--n-genes", "20", "-o", model, "--force"]
+    command("train", path, *words)
     query = data / "kang_pbmc_stim.h5ad"
-    for what, options in (
-        ("plain", []),
-        ("levels", ["--levels", "--target-error", "0.1"]),
-    ):
-        record.add_table(
-            f"tree: {what}",
-            out,
-            command("predict", query, "-m", model, *options, "-o", out, "--force"),
-        )
+    code = command("predict", query, "-m", model, "-o", out, "--force")
+    record.add_table("tree: plain", out, code)
     reference, query = data / "nki_er.h5ad", data / "vdx_er.h5ad"
-    words = ["--label", "cell_type", "--for", query, "-o", model, "--force"]
-    for method in ("optirank", "rank-lr"):
-        command("train", reference, "--method", method, *words)
-        code = command("predict", query, "-m", model, "-o", out, "--force")
-        record.add_table(f"method {method}", out, code)
+    words = ["--label", "cell_type", "--query", query, "-o", model, "--force"]
+    command("train", reference, "--method", "optirank", *words)
+    code = command("predict", query, "-m", model, "-o", out, "--force")
+    record.add_table("method optirank", out, code)
 
 
 def compare(record: Record, other: Path, tolerance: float) -> int:

@@ -13,18 +13,19 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from anndata import AnnData
 from joblib import Parallel, delayed
 from scipy import sparse
 from tables import RESULTS
 
 from optirank._util.files import write_text
 from optirank._util.work import one_blas_thread
+from optirank.data import objects
 from optirank.verbs.labelling import PredictOptions, label_profiles
 from optirank.verbs.training import TrainingOptions, train
 from optirank_lab.benchmark import curve
@@ -37,6 +38,7 @@ from optirank_lab.data.registry import data_folder
 
 if TYPE_CHECKING:
     from optirank import Model
+    from optirank.data.profiles import Profiles
     from optirank.verbs.labels import Labels
     from optirank_lab.benchmark.sets import Set
     from optirank_lab.benchmark.tasks import BenchmarkTask
@@ -195,7 +197,7 @@ def commit_of(folder: Path) -> tuple[str, list[str]]:
 def trained(
     reference: Set, n_genes: int | str = 100, per_class: int | None = None
 ) -> Model:
-    """The model as `optirank train` makes it, by default ("auto") or with `--genes N`,
+    """The model as `optirank train` makes it, by default ("auto") or with `--n-genes N`,
     on all samples or some of each class.
     """
     if per_class is not None:
@@ -207,13 +209,13 @@ def trained(
     return train(data, TrainingOptions(label="label", n_genes=n_genes, n_jobs=1)).model
 
 
-def profiles_of(samples: Set) -> AnnData:
+def profiles_of(samples: Set) -> Profiles:
     """A set as training and prediction read it; its labels are in the column label."""
     names = np.array([f"s{k}" for k in range(len(samples.labels))], dtype=object)
     obs = pd.DataFrame({"label": samples.labels}, index=names)
     genes = np.asarray(samples.genes, dtype=object)
-    X = sparse.csr_matrix(samples.raw)
-    return made(X, genes, obs, samples.name)
+    adata = made(sparse.csr_matrix(samples.raw), genes, obs, samples.name)
+    return replace(objects.profiles_of(adata), source=samples.name)
 
 
 def labelled(model: Model, query: Set, **options: Any) -> Labels:

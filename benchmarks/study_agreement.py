@@ -15,10 +15,8 @@ few genes    right and wrong ones as an assay of few genes has them: sets that h
              than half of the panel's genes, and all others with 300 genes at random
 
 The shipped models label every set that they were not trained on. Written to
-agreement.csv: the agreement, the labels of at least three samples, the median likeness
-and its shift, the mean confidence, and the balanced accuracy of right queries over the
-classes that both have. agreement_labels.csv has each label of the right queries of 300
-with its agreement and the share of its samples that it is right for.
+agreement.csv: the agreement, the median likeness, the mean confidence, and the balanced
+accuracy of right queries over the classes that both have.
 """
 
 from __future__ import annotations
@@ -33,18 +31,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from optirank.io.reading import open_expression
-from scipy import sparse
-from studies import Rows, collect, options, pairs_of, trained
+from studies import Rows, collect, labelled, options, pairs_of, trained
 
 from optirank import load
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.work import one_blas_thread
+from optirank.data.opening import open_profiles
 from optirank.model import MissingGenesError
 from optirank.model.file import SHIPPED, SUFFIX
-from optirank.panel.further import RanksByLabel, agreement_of
-from optirank.panel.samples import fold_matrix
-from optirank.ranks.scoring import best_class
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.data.registry import local_paths
@@ -53,7 +47,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank import Model
-    from optirank.model import Predictor
     from optirank_lab.benchmark.sets import Set
 
 SIZES = (300, 40, 15)  # samples of a query, at most
@@ -130,7 +123,7 @@ def of_reference(
     with one_blas_thread():
         reference = whole_set(data, name)
         model = trained(reference, per_class=PER_CLASS)
-        rows = Rows(agreement=[], agreement_labels=[])
+        rows = Rows(agreement=[])
         for test in right:
             query = whole_set(data, test)
             own = model
@@ -145,7 +138,7 @@ def of_reference(
             if not query.kind.endswith(FEW):
                 add(rows, model, name, query)
             add_few(rows, model, name, query)
-    return {table: found for table, found in rows.items() if found}
+    return rows
 
 
 def of_shipped(data: Path, name: str, every: Sequence[str]) -> Rows:
@@ -156,7 +149,7 @@ def of_shipped(data: Path, name: str, every: Sequence[str]) -> Rows:
             part.strip().removesuffix(".h5ad") for part in model.card.source.split(",")
         ]
         seen = [*parts, *(name for part in parts for name in SAME_CELLS.get(part, ()))]
-        rows = Rows(agreement=[], agreement_labels=[])
+        rows = Rows(agreement=[])
         for other in every:
             if other not in seen and organ_of(other):
                 same = organ_of(other) == organ_of(parts[0])
@@ -178,8 +171,8 @@ def wrong_queries(
     for place in random_of(name).permutation(len(others)):
         if not organ_of(name):
             return
-        with open_expression(data / f"{others[place]}.h5ad") as opened:
-            share = found(model, opened.var_names.to_numpy())
+        with open_profiles(data / f"{others[place]}.h5ad") as opened:
+            share = found(model, opened.genes)
         kind = "wrong" if share >= 0.5 else f"wrong{FEW}"
         n_found[kind] += 1
         if n_found[kind] <= N_WRONG:
@@ -206,15 +199,9 @@ def add(
     sizes: Sequence[int] = SIZES,
 ) -> None:
     """Label a query of each size."""
-    samples = query.samples
-    genes = [str(gene).upper() for gene in samples.genes]
-    try:
-        predictor = upper(model).bind(genes)
-    except MissingGenesError:
-        return
+    samples = replace(query.samples, genes=_upper(query.samples.genes))
     order = random_of(f"{name} {samples.name}").permutation(len(samples.labels))
     for size in sizes:
-        chosen = samples.take(np.sort(order[:size]))
         about = {
             "reference": name,
             "query": samples.name,
@@ -222,62 +209,29 @@ def add(
             "kind": query.kind,
             "size": size,
         }
-        row, of_labels = measure(predictor, chosen, genes)
+        try:
+            row = measure(upper(model), samples.take(np.sort(order[:size])))
+        except MissingGenesError:
+            return
         rows["agreement"].append(about | row)
-        if size == SIZES[0] and query.kind == "right":
-            rows["agreement_labels"] += [about | of_label for of_label in of_labels]
 
 
-def measure(
-    predictor: Predictor, samples: Set, genes: list[str]
-) -> tuple[dict, list[dict]]:
+def measure(model: Model, samples: Set) -> dict:
     """What is known of a query without truth, and how right its labels are."""
-    model = predictor.model
-    X = sparse.csr_matrix(samples.raw)
-    scores = predictor.scores(X)
-    labels = best_class(scores)
-    likeness = predictor.likeness(X, labels)
-    medians = predictor.panel.likeness.medians.astype(float)[labels]
-    row = {
-        "n_samples": len(labels),
-        "n_classes": len(model.classes),
-        "genes_missing": 1.0 - predictor.match.present.mean(),
-        "likeness": float(np.median(likeness)),
-        "likeness_of_model": float(np.median(medians)),
-        "shift": float(np.median(medians - likeness)),
-        "confidence": predictor.panel.probabilities(scores).max(axis=1).mean(),
-        "n_labels": int((np.bincount(labels) >= 3).sum()),
-        "n_further": 0,
-        "agreement": float("nan"),
-        "slope": float("nan"),
+    labels = labelled(model, samples)
+    checks = labels.checks
+    given = labels.classes[labels.chosen]
+    known = np.isin(samples.labels, labels.classes)
+    return {
+        "n_samples": len(given),
+        "n_classes": len(labels.classes),
+        "genes_missing": checks.missing,
+        "likeness": checks.likeness,
+        "confidence": labels.confidence.mean(),
+        "agreement": np.nan if checks.agreement is None else checks.agreement,
+        "accuracy": balanced_accuracy(samples.labels[known], given[known]),
+        "known": known.mean(),
     }
-    classes = np.array([str(label) for label in model.classes])
-    known = np.isin(samples.labels, classes)
-    right = classes[labels] == samples.labels
-    row["accuracy"] = balanced_accuracy(samples.labels[known], classes[labels][known])
-    row["known"] = known.mean()
-    of_labels: list[dict] = []
-    if model.further is not None:
-        columns, means = model.further.found_among(genes, predictor.panel.genes)
-        row["n_further"] = len(columns)
-        if len(columns):
-            by_label = RanksByLabel(labels, len(classes))
-            fold_matrix(X, [by_label], columns)
-            compared = agreement_of(means, *by_label.result())
-            if compared.overall is not None:
-                row["agreement"] = compared.overall
-                products = compared.reference * compared.query
-                row["slope"] = products.sum() / (compared.reference**2).sum()
-            for label, value in compared.by_label.items():
-                given = labels == label
-                about = {"label": classes[label], "n": int(given.sum())}
-                about |= {"agreement": value, "right": right[given].mean()}
-                about["confidence"] = (
-                    predictor.panel.probabilities(scores)[given].max(axis=1).mean()
-                )
-                about["likeness"] = np.median(likeness[given])
-                of_labels.append(about)
-    return row, of_labels
 
 
 def upper(model: Model) -> Model:

@@ -13,36 +13,27 @@ paper_stand_ins.csv   the test score, genes and seconds of each classifier on ea
                       problem and split, at the setting chosen
 paper_tests.csv       the paper's paired t-test of each two classifiers on each stand-in:
                       the share of problems and splits on which the row is better, p
-paper_seconds.csv     CPU seconds of one fit of that setting on its own, on two tasks of
-                      about the size of the paper's (not with --quick)
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
-import time
-from collections.abc import Iterator
 from itertools import count
 
 import pandas as pd
 from studies import options, write_tables
 
-from optirank._util.work import one_blas_thread
 from optirank_lab.benchmark import engine, results
-from optirank_lab.benchmark.classifiers import BINARY, PAPER_CLASSIFIERS, get
+from optirank_lab.benchmark.classifiers import BINARY, PAPER_CLASSIFIERS
 from optirank_lab.benchmark.designs import (
     PAPER,
     QUICK,
     RealTasks,
-    SplitProblem,
-    make_problem,
 )
 from optirank_lab.benchmark.statistics import paired_tests
 from optirank_lab.benchmark.tasks import built_in, paper_tasks
-from optirank_lab.benchmark.work import fit_grid
 
 COLUMNS = [
     "task",
@@ -58,11 +49,6 @@ COLUMNS = [
     "fit_seconds",
     "setting",
 ]
-# The paper prints seconds for training on one of two sources. The first of these has the
-# training set of one of its tasks, with nearly as many genes, but not ANrank-lr, which
-# needs two sources; the second has all classifiers.
-TIMED = ("baron_h1-segerstolpe_1000g", "pbmc_3pv1-3pv2-5p")
-ONE_SOURCE = ("", "single")
 
 
 def main() -> None:
@@ -73,9 +59,6 @@ def main() -> None:
     stands_for = {task.name: task.stands_for for task in source.tasks}
     rows = scores[COLUMNS].assign(stands_for=scores["task"].map(stands_for))
     tables = {"paper_stand_ins": rows, "paper_tests": tests_of(rows)}
-    seconds = pd.DataFrame(timed(source, scores))
-    if len(seconds):
-        tables["paper_seconds"] = seconds
     write_tables(tables, args)
     shutil.rmtree(units)
     keys = ["task", "scenario", "classifier"]
@@ -116,38 +99,6 @@ def run(
     if failed:
         sys.exit("\n".join(f"{task}: {reason}" for task, reason in failed.items()))
     return results.collect(storage).scores
-
-
-def timed(source: RealTasks, scores: pd.DataFrame) -> Iterator[dict]:
-    """CPU seconds of each classifier, at its setting of each problem and split.
-
-    Ranks, sorting and the choice of genes that a classifier makes are a part of it.
-    """
-    one_source = scores[scores["scenario"].fillna("").isin(ONE_SOURCE)]
-    of_timed = one_source[one_source["task"].isin(TIMED)]
-    for task, of_task in of_timed.groupby("task", sort=False):
-        design = next(d for d in source.designs(task) if d.scenario in ONE_SOURCE)
-        splits = {split.index: split for split in design.splits}
-        for (name, index), rows in of_task.groupby(["problem", "split"], sort=False):
-            problem = make_problem(design, splits[index], str(name), PAPER)
-            for row in rows.to_dict("records"):
-                yield {
-                    "task": task,
-                    "n_train": len(problem.train.labels),
-                    "n_features": len(problem.train.genes),
-                    **{key: row[key] for key in ("problem", "split", "classifier")},
-                    "seconds": seconds_of(row, problem),
-                }
-
-
-def seconds_of(row: dict, problem: SplitProblem) -> float:
-    """CPU seconds of one fit of a classifier at the setting chosen."""
-    setting = json.loads(row["setting"])
-    grid = {parameter: (value,) for parameter, value in setting.items()}
-    start = time.process_time()
-    with one_blas_thread():
-        fit_grid(get(row["classifier"]), problem, grid, [], cold=True)
-    return time.process_time() - start
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from optirank._util.names import in_percent as percent
+from optirank._util.names import in_percent as percent  # noqa: F401  used by tables_*.py
 from optirank_lab.benchmark.statistics import PairedComparison, bootstrap_interval
 from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 from optirank_lab.data.registry import registry
@@ -129,16 +129,3 @@ def as_text(wide: pd.DataFrame, name: str) -> pd.DataFrame:
     """The index as a first column of that name."""
     frame = wide.rename_axis(index=name, columns=None).reset_index()
     return frame.astype({name: str})
-
-
-def with_spread(
-    rows: pd.DataFrame, index: str, columns: str
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Mean ± standard deviation as text, and the means alone."""
-    mean, spread = (
-        rows.pivot_table(
-            index=index, columns=columns, values="balanced_accuracy", aggfunc=how
-        )
-        for how in ("mean", "std")
-    )
-    return mean.map(percent) + " ± " + spread.map(percent), mean

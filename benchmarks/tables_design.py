@@ -8,7 +8,6 @@ import pandas as pd
 from tables import (
     difference,
     mean_over_tissues,
-    modality_of,
     number,
     percent,
     read,
@@ -20,10 +19,6 @@ from optirank_lab.benchmark.statistics import compare
 
 _OURS = "optirank"
 _CLASSIFIERS = ("panel model", "logistic regression", "random forest")
-_IMAGING = {
-    "osmFISH": "gps_sc to gps_osmfish",
-    "MERFISH": "brain_sc to brain_merfish",
-}
 _FIRST = "list, classifier"
 _LISTS = (_OURS, "COSG", "NS-Forest", "t statistic", "highly variable", "random")
 
@@ -35,46 +30,6 @@ def designs() -> pd.DataFrame:
     """
     rows = read("design")
     return _wide(rows[~rows["imaging"]])
-
-
-@table
-def designs_imaging() -> pd.DataFrame:
-    """The same for the pairs from sequencing to imaging, each in columns of its own."""
-    rows = read("design")
-    parts = []
-    for assay, pair in _IMAGING.items():
-        part = _wide(rows[rows["pair"] == pair]).set_index(_FIRST)
-        parts.append(part.add_prefix(f"{assay}, "))
-    return pd.concat(parts, axis=1).reset_index()
-
-
-@table
-def assays() -> pd.DataFrame:
-    """Models of 100 genes on queries that have few of them: three ways to label.
-
-    Means of the first three are over the queries that the model's own panel labels;
-    where a class has no gene left, it refuses.
-    """
-    rows = read("assays")
-    random = rows["genes"] == "random"
-    sizes = rows["n_genes"].astype(str) + " genes at random"
-    rows["query has"] = sizes.where(random, "the genes of " + rows["genes"])
-    records = []
-    for name, part in rows.groupby("query has", sort=False):
-        served = part.dropna(subset=["own panel"])
-        records.append(
-            {
-                "query has": name,
-                "queries": str(len(part)),
-                "of the 100": f"{part['present'].mean():.0f}",
-                "own panel labels": f"{len(served)} of {len(part)}",
-                "own panel": percent(served["own panel"].mean()),
-                "best panel": percent(served["best panel"].mean()),
-                "trained for it": percent(served["trained for it"].mean()),
-                "trained for it, all queries": percent(part["trained for it"].mean()),
-            }
-        )
-    return pd.DataFrame(records)
 
 
 @number
@@ -114,15 +69,6 @@ def design_minus_lr() -> str:
 def design_minus_forest() -> str:
     """Panel model minus random forest, with optirank's lists of 100 genes."""
     return _panel_minus(_CLASSIFIERS[2])
-
-
-@number
-def design_cells() -> str:
-    """Each classifier on the tissues of single cells, with the same lists."""
-    rows = _ours_of_100()
-    modality = rows["pair"].map(lambda pair: modality_of(pair.split(" to ")[0]))
-    means = mean_over_tissues(rows[modality == "single-cell"], ["classifier"])
-    return ", ".join(percent(means[name]) for name in _CLASSIFIERS)
 
 
 @number

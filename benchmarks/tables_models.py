@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
-from make_models import class_problems, read_recipes
-from model_levels import ENOUGH, FEWEST
-from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL, ONE_GENE
-from tables import as_text, number, percent, read, table
+from model_levels import FEWEST
+from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL
+from tables import number, percent, read, table
 
 from optirank import load
 from optirank.verbs.performance import wilson
@@ -41,26 +39,6 @@ def models() -> pd.DataFrame:
 
 
 @table
-def model_classes() -> pd.DataFrame:
-    """Sensitivity and specificity of every class of the shipped models, per
-    data set.
-    """
-    rows = read("models")
-    rows = rows[rows["shipped"] == "yes"]
-    return pd.DataFrame(
-        {
-            "model": rows["model"],
-            "class": rows["class"],
-            "data set": rows["set"],
-            "samples": rows["n"].astype(str),
-            "sensitivity": (rows["right"] / rows["n"]).map(percent),
-            "others": rows["n_others"].astype(str),
-            "specificity": (1 - rows["false"] / rows["n_others"]).map(percent),
-        }
-    )
-
-
-@table
 def model_rivals() -> pd.DataFrame:
     """Balanced accuracy of the shipped models and of the nearest class mean, mean over
     sets.
@@ -80,27 +58,6 @@ def model_rivals() -> pd.DataFrame:
             ALL_GENES: accuracy[ALL_GENES].map(percent).to_numpy(),
         }
     )
-
-
-@table
-def model_aucs() -> pd.DataFrame:
-    """Mean AUC of the shipped models and of their rivals, mean over sets."""
-    rows = shipped_rivals()
-    records = []
-    for model, part in rows.groupby("model", sort=False):
-        aucs = part.groupby("method")["auc"].mean().map("{:.3f}".format)
-        genes = part["genes"].dropna().str.split().explode().unique()
-        records.append(
-            {
-                "model": model,
-                "this model": aucs[MODEL],
-                AS_MANY_GENES: aucs[AS_MANY_GENES],
-                ALL_GENES: aucs[ALL_GENES],
-                ONE_GENE: aucs[ONE_GENE],
-                "these genes": ", ".join(genes),
-            }
-        )
-    return pd.DataFrame(records)
 
 
 def shipped_rivals() -> pd.DataFrame:
@@ -150,46 +107,3 @@ def endothelial_trained() -> str:
     """Endothelial cells in training of the model that labels the set with more."""
     counted = class_counts("pancreas-human", "segerstolpe_1000g", "endothelial")
     return str(counted["n"])
-
-
-@table
-def dropped_models() -> pd.DataFrame:
-    """Candidates that are not shipped, and why."""
-    rows = read("models")
-    recipes = read_recipes()
-    reasons = {
-        model: "; ".join(class_problems(part, recipes[model]))
-        for model, part in rows[rows["shipped"] == "no"].groupby("model", sort=False)
-    }
-    frame = pd.DataFrame({"why": pd.Series(reasons)})
-    return as_text(frame, "candidate")
-
-
-@table
-def candidates() -> pd.DataFrame:
-    """Of each problem, the training set whose model passes on most other sets."""
-    rows = read("candidates")
-    rows = rows[(rows["n"] >= FEWEST) & (rows["n_others"] >= FEWEST)]
-    sensitivity = rows["right"] / rows["n"]
-    specificity = 1 - rows["false"] / rows["n_others"]
-    rows = rows.assign(lower=np.minimum(sensitivity, specificity))
-    lowest = rows.loc[rows.groupby(["tissue", "reference", "query"])["lower"].idxmin()]
-    records = []
-    for problem, of_problem in lowest.groupby("tissue"):
-        best = max(
-            (part for _, part in of_problem.groupby("reference")),
-            key=lambda part: ((part["lower"] >= ENOUGH).sum(), part["lower"].mean()),
-        )
-        figures = [
-            f"{row['query']} {percent(row['lower'], 0)} ({row['class']})"
-            for row in best.sort_values("lower", ascending=False).to_dict("records")
-        ]
-        records.append(
-            {
-                "problem": problem,
-                "trained on": best["reference"].iloc[0],
-                "passes": f"{(best['lower'] >= ENOUGH).sum()} of {len(best)}",
-                "lowest sensitivity or specificity on": ", ".join(figures),
-            }
-        )
-    return pd.DataFrame(records)

@@ -16,12 +16,6 @@ def mean_of_curve(method: str, k: str, chosen: pd.Series) -> str:
     return percent(tissue_mean(rows[of_method & chosen], "balanced_accuracy"))
 
 
-@number
-def nki_to_expo() -> str:
-    """The panel of 100 from one cohort to another."""
-    return mean_of_curve(PANEL, "100", read("curve")["pair"] == "nki_er to expo_er")
-
-
 def one_platform() -> pd.Series:
     """Rows of pairs of one platform."""
     return read("curve")["shift"] == SAME_PLATFORM
@@ -49,22 +43,3 @@ def one_platform_lr() -> str:
 def one_platform_lr_scaled() -> str:
     """LR on z-scored log values on the same pairs."""
     return mean_of_curve("LR on log values, z-scored", ALL, one_platform())
-
-
-def mean_of_small(method: str) -> str:
-    """Mean over the small tasks."""
-    rows = read("small")
-    by_task = rows[rows["method"] == method].groupby("task")["balanced_accuracy"]
-    return percent(by_task.mean().mean())
-
-
-@number
-def small_panel() -> str:
-    """The panel of 100 on the small tasks."""
-    return mean_of_small("panel of 100")
-
-
-@number
-def small_lr() -> str:
-    """LR on log values on the small tasks."""
-    return mean_of_small("LR on log values")

@@ -18,9 +18,6 @@ from optirank_lab.data.paper import (
     ACCURACY,
     ACCURACY_TABLES,
     COSINE,
-    GENES,
-    SECONDS,
-    SPARSEST,
     printed,
     published,
 )
@@ -35,12 +32,6 @@ INSTANCE = ["problem", "part", "split"]  # what classifiers are compared on
 def paper_tasks() -> pd.DataFrame:
     """Balanced accuracy (%) of the paper's tasks with one source."""
     return _accuracies([""])
-
-
-@table
-def paper_sources() -> pd.DataFrame:
-    """Balanced accuracy (%) with one of two sources, and with both."""
-    return _accuracies(["single", "multi"])
 
 
 @table
@@ -72,54 +63,6 @@ def paper_pairs() -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
-@table
-def paper_genes() -> pd.DataFrame:
-    """Genes needed, mean over fits, in the paper and on the stand-ins of a task."""
-    rows = published()
-    wanted = rows[rows["measure"].isin([GENES, SPARSEST])]
-    records = []
-    for keys, part in wanted.groupby(["task", "scenario"], sort=False):
-        task = f"{keys[0]}, two sources" if keys[1] else str(keys[0])
-        record = {"task": task}
-        by_measure = part.set_index(["measure", "classifier"])["value"]
-        of_paper = by_measure[GENES]
-        stand_ins = _stand_ins(str(keys[0]), "multi" if keys[1] else "")
-        for name in _WITH_FEWER_GENES:
-            own = [
-                of_name["n_genes"].mean()
-                for rows_of in stand_ins.values()
-                if len(of_name := rows_of[rows_of["classifier"] == name])
-            ]
-            record[f"{name}, {PAPER}"] = of_paper.get(name, NONE)
-            record[f"{name}, ours"] = _range(own)
-        sparsest = [sparsest_share(own) for own in stand_ins.values()]
-        column = "optirank sparsest (%)"
-        record[f"{column}, {PAPER}"] = by_measure[SPARSEST, "optirank"]
-        record[f"{column}, ours"] = _range(sparsest)
-        records.append(record)
-    return pd.DataFrame(records).fillna(NONE)
-
-
-_WITH_FEWER_GENES = ("optirank", "ANrank-lr", "lr")
-
-
-def _range(values: list[float]) -> str:
-    """The lowest and the highest of some values, or the only one."""
-    if not values:
-        return NONE
-    ends = sorted({round(min(values)), round(max(values))})
-    return " to ".join(map(str, ends))
-
-
-def sparsest_share(rows: pd.DataFrame) -> float:
-    """The share (%) of fits in which no other of these classifiers needs fewer genes
-    than optirank.
-    """
-    genes = rows.pivot_table(index=INSTANCE, columns="classifier", values="n_genes")
-    genes = genes[[name for name in _WITH_FEWER_GENES if name in genes]]
-    return 100 * float((genes["optirank"] <= genes.min(axis=1)).mean())
-
-
 @number
 def fewer_genes() -> str:
     """Stand-ins on which lr needs fewer genes than optirank, mean over fits."""
@@ -128,31 +71,6 @@ def fewer_genes() -> str:
         index=["task", "scenario"], columns="classifier", values="n_genes"
     )
     return f"{(means['lr'] < means['optirank']).sum()} of {len(means)}"
-
-
-@table
-def paper_seconds() -> pd.DataFrame:
-    """Seconds per fit, one class against the rest, with one source."""
-    rows = published()
-    wanted = rows[rows["measure"] == SECONDS]
-    columns = list(dict.fromkeys(wanted["classifier"]))
-    records = []
-    for task, part in wanted.groupby("task", sort=False):
-        texts = map(printed, part["value"], part["plus_minus"])
-        cells = dict(zip(part["classifier"], texts, strict=True))
-        records.append({"task": str(task), "whose": PAPER, **cells})
-    own = _read("paper_seconds")
-    for own_task, part in own.groupby("task", sort=False) if len(own) else ():
-        size = f"{part['n_train'].median():.0f} x {part['n_features'].max()}"
-        seconds = part.groupby("classifier")["seconds"]
-        texts = {
-            str(name): f"{of_name.mean():.2g} ± {of_name.sem():.1g}"
-            for name, of_name in seconds
-            if name in columns
-        }
-        task = f"{own_task} ({size})"
-        records.append({"task": task, "whose": "ours", **texts})
-    return pd.DataFrame(records).fillna(NONE)
 
 
 @table
@@ -249,43 +167,10 @@ def _mean(values: pd.Series, shown=percent) -> str:
 
 
 @number
-def weights_lr() -> str:
-    """Points by which lr is better with folded weights."""
-    return _by_weights("lr")
-
-
-@number
-def weights_rank_lr() -> str:
-    """Points by which rank-lr is better with folded weights."""
-    return _by_weights("rank-lr")
-
-
-@number
 def weights_spread() -> str:
     """Standard deviation of lr over data sets, in points."""
     rows = default_point().query("experiment == 'folded' and rule == @RULE_OF_POINT")
     return percent(rows.loc[rows["classifier"] == "lr", "balanced_accuracy"].std())
-
-
-def _by_weights(classifier: str) -> str:
-    """Accuracy with folded minus that with printed weights, on the same samples."""
-    rows = default_point().query("rule == @RULE_OF_POINT")
-    rows = rows[rows["classifier"] == classifier]
-    wide = rows.pivot(
-        index="data_set", columns="experiment", values="balanced_accuracy"
-    )
-    gap = (wide["folded"] - wide["normal"]).dropna()
-    low, high = t_interval(gap)
-    return f"{100 * gap.mean():+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
-
-
-@number
-def cosines() -> str:
-    """The lowest and the highest mean cosine along the sweeps."""
-    rows = _read("synthetic").query("experiment == 'folded' and rule == @RULE_OF_POINT")
-    rows = rows[rows["classifier"] == "optirank"]
-    means = rows.groupby(["n_genes", "n_perturbed", "tau"])["cosine"].mean()
-    return f"{_plain(means.min())} to {_plain(means.max())}"
 
 
 def _accuracies(scenarios: list[str]) -> pd.DataFrame:

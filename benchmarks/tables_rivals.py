@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 from tables import (
     across_platforms,
-    against,
     as_text,
     counts,
     difference,
@@ -25,16 +24,6 @@ from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 
 NEAREST_MEAN = "nearest class mean"
 SAME = "–"
-
-
-@table
-def curve() -> pd.DataFrame:
-    """Mean over problems by method and number of genes, pairs across platforms.
-
-    Methods on all candidates are in `rivals`.
-    """
-    rows = across_platforms(read("curve"))
-    return curve_of(rows[rows["k"] != ALL])
 
 
 def curve_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -159,29 +148,6 @@ def ablation() -> pd.DataFrame:
 
 
 @table
-def panel_pairs() -> pd.DataFrame:
-    """The panel model by number of genes, plain and adapted, all pairs."""
-    rows = across_platforms(read("panel_pairs"))
-    wide = rows.pivot_table(
-        index="pair", columns=["genes", "adapted"], values="balanced_accuracy"
-    )
-    tissue_of = tissues_of(rows)
-    records = []
-    for size in sorted(rows["genes"].unique()):
-        plain, adapted = wide[size, False], wide[size, True]
-        records.append(
-            {
-                "genes": str(size),
-                "plain": percent(over_tissues(plain, tissue_of).mean()),
-                "adapted": percent(over_tissues(adapted, tissue_of).mean()),
-                "adapted minus plain": difference(compare(adapted, plain, tissue_of)),
-                "pairs better / same / worse": against(adapted, plain),
-            }
-        )
-    return pd.DataFrame(records)
-
-
-@table
 def kinds() -> pd.DataFrame:
     """Means by kind of pair: the pairs across platforms of single cells and of bulk
     profiles, then pairs that count in no other table, of one platform and trained on
@@ -208,12 +174,6 @@ def kinds() -> pd.DataFrame:
     return as_text(text, "method, genes asked for")
 
 
-def panel_mean(k: str) -> str:
-    """The panel's mean over tissues at k genes."""
-    rows = across_platforms(read("curve"))
-    return percent(mean_over_tissues(rows, ["method", "k"])[PANEL, k])
-
-
 def panel_minus(method: str, k: str = ALL, size: str = "100") -> str:
     """The panel minus a method over tissues, in points with the interval."""
     rows = across_platforms(read("curve"))
@@ -235,12 +195,6 @@ def pairs() -> str:
 def n_tissues() -> str:
     """Tissues of the pairs across platforms."""
     return str(across_platforms(read("curve"))["tissue"].nunique())
-
-
-@number
-def panel_100() -> str:
-    """Panel of 100."""
-    return panel_mean("100")
 
 
 @number

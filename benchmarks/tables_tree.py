@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
-from tables import number, read, table
+from tables import read, table
 
-from optirank._util.names import in_percent, percent
+from optirank._util.names import percent
 
 ERROR = 0.05  # of the labels given
 COVERAGE = 0.9  # share of the samples that have a label
@@ -41,22 +41,3 @@ def tree() -> pd.DataFrame:
 def _by_labels(rows: pd.DataFrame, value: str) -> pd.DataFrame:
     """One line per pair, one column per way to give labels."""
     return rows.pivot(index="pair", columns="labels", values=value)
-
-
-def _finest(labels: str) -> str:
-    """Share of the samples that keep their finest label under error control."""
-    rows = read("tree_error")
-    chosen = rows[(rows["labels"] == labels) & (rows["error"].round(4) == ERROR)]
-    return in_percent(chosen["finest"].mean(), 0)
-
-
-@number
-def tree_finest() -> str:
-    """Finest labels, with coarser ones to fall back to."""
-    return _finest("tree")
-
-
-@number
-def tree_flat_finest() -> str:
-    """Finest labels of the flat model."""
-    return _finest("flat")

@@ -8,7 +8,6 @@ import pandas as pd
 from tables import (
     across_platforms,
     against,
-    as_text,
     difference,
     number,
     percent,
@@ -16,11 +15,9 @@ from tables import (
     table,
     tissue_mean,
     tissues_of,
-    with_spread,
 )
 
 from optirank_lab.benchmark.statistics import PairedComparison, compare, over_tissues
-from optirank_lab.benchmark.tasks import SAME_PLATFORM
 
 PANEL = "panel"
 NEAREST_MEAN = "nearest class mean"
@@ -137,97 +134,6 @@ def with_errors(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 @table
-def error_simulation() -> pd.DataFrame:
-    """How often labels are given whose true error is above the one asked for."""
-    rows = read("error_simulation")
-    rows = rows.assign(share=rows["exceeded"] / rows["draws"])
-    wide = rows.pivot_table(
-        index=["world", "held_out", "target"],
-        columns="rule",
-        values="share",
-        sort=False,
-    )
-    served = rows[rows["rule"] == "fixed sequence"]
-    served = served.set_index(["world", "held_out", "target"])
-    records = []
-    for key, shares in wide.iterrows():
-        world, held_out, target = key
-        of_draws = served.loc[key, "given"] / served.loc[key, "draws"]
-        records.append(
-            {
-                "confidences": world,
-                "held-out samples": str(held_out),
-                "asked for": f"{percent(target, 0)} %",
-                "served": f"{percent(of_draws, 0)} %",
-                "exceeded": _share(shares["fixed sequence"]),
-                "lowest threshold that passes": _share(shares["lowest that passes"]),
-                "no control": _share(shares["none"]),
-            }
-        )
-    return pd.DataFrame(records)
-
-
-def _share(value: float) -> str:
-    return f"{percent(value, 0)} %"
-
-
-@table
-def unknown() -> pd.DataFrame:
-    """Classes left out of training: how they are told from the others."""
-    rows = read("unknown")
-    across = across_platforms(rows)
-    kinds = {f"mean over {across['tissue'].nunique()} problems": across}
-    by_problem = across.groupby("tissue")[["unknown_found", "known_lost"]].mean()
-    found, lost = by_problem["unknown_found"], by_problem["known_lost"]
-    for name in (found.idxmin(), found.idxmax(), lost.idxmax()):
-        kinds[name] = across[across["tissue"] == name]
-    one_platform = rows[rows["shift"] == SAME_PLATFORM]
-    n_problems = one_platform["tissue"].nunique()
-    kinds[f"mean over {n_problems} problems of one platform"] = one_platform
-    return pd.DataFrame(
-        {
-            "problem": name,
-            "classes left out": str(len(part)),
-            "AUC, correlation": f"{tissue_mean(part, 'auc_correlation'):.3f}",
-            "AUC, largest probability": f"{tissue_mean(part, 'auc_probability'):.3f}",
-            "known lost": percent(tissue_mean(part, "known_lost")),
-            "unknown found": percent(tissue_mean(part, "unknown_found")),
-        }
-        for name, part in kinds.items()
-    )
-
-
-@table
-def unknown_queries() -> pd.DataFrame:
-    """Share of labels withheld by the composition of the query, and queries with
-    the alarm.
-    """
-    rows = across_platforms(read("unknown"))
-    wrong = across_platforms(read("wrong_tissue"))
-    served = wrong[wrong["refused"].isna() | (wrong["refused"] == "")]
-    lines = [
-        ("known samples, whole query", rows, "known_lost", "alarm_query"),
-        ("known samples, each alone", rows, "known_lost_singly", None),
-        ("class left out, in the whole query", rows, "unknown_found", None),
-        ("class left out, each sample alone", rows, "found_singly", None),
-        ("class left out, alone in the query", rows, "found_alone", "alarm_alone"),
-        ("shuffled genes", rows, "shuffled_found", "alarm_shuffled"),
-        ("samples of another tissue", served, "found", "alarm"),
-    ]
-    return pd.DataFrame(
-        {
-            "samples": name,
-            "queries": str(len(part)),
-            "labels withheld": percent(tissue_mean(part, share)),
-            "queries with the alarm": "–"
-            if alarm is None
-            else f"{int(part[alarm].astype(bool).sum())} of {len(part)}",
-        }
-        for name, part, share, alarm in lines
-    )
-
-
-@table
 def missing() -> pd.DataFrame:
     """Accuracy with genes missing from the query, over tissues."""
     return missing_of(across_platforms(read("missing")))
@@ -251,34 +157,6 @@ def missing_of(rows: pd.DataFrame) -> pd.DataFrame:
         record["change by 30 %"] = difference(changed)
         records.append(record)
     return pd.DataFrame(records)
-
-
-@table
-def small() -> pd.DataFrame:
-    """Tasks with few training samples: mean over seeds, and its standard deviation."""
-    rows = read("small")
-    keys = ["task", "method", "seed"]
-    means = rows.groupby(keys)["balanced_accuracy"].mean().reset_index()
-    wide, mean = with_spread(means, *keys[:2])
-    order = rows["task"].unique(), rows["method"].unique()
-    wide = wide.loc[order[0], order[1]]
-    mean = mean.loc[order[0], order[1]]
-    n_train = rows.groupby("task")["n_train"].median().map("{:.0f}".format)
-    wide.insert(0, "training samples", n_train)
-    wide.loc["mean"] = ["", *mean.mean().map(percent)]
-    return as_text(wide, "task")
-
-
-@table
-def sources() -> pd.DataFrame:
-    """Several sources in one training, by what is added to the samples of a source."""
-    groups = read("sources").groupby("added", sort=False)
-    columns = {
-        "left out": groups["left_out"].mean(),
-        "joint": groups["joint"].mean(),
-        "joint, lowest": groups["joint"].min(),
-    }
-    return as_text(pd.DataFrame(columns).map(percent), "added")
 
 
 def _change(share: float, model: str = PANEL) -> str:
@@ -307,76 +185,6 @@ def change_30_beside_nearest_mean() -> str:
     of_panel = wide[PANEL, 0.3] - wide[PANEL, 0.0]
     of_nearest_mean = wide[NEAREST_MEAN, 0.3] - wide[NEAREST_MEAN, 0.0]
     return difference(compare(of_panel, of_nearest_mean, tissues_of(rows)))
-
-
-def _control(target: float = 0.05) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Rows of a target error: all pairs across platforms, those with enough held-out
-    samples, and those of them that got labels.
-    """
-    rows = with_errors(across_platforms(read("error_control")))
-    rows = rows[rows["target"] == target]
-    shown = rows[rows["can_be_shown"]]
-    return rows, shown, shown[shown["n_given"] > 0]
-
-
-def _kept(rows: pd.DataFrame) -> str:
-    return f"{int((rows['error'] <= 0.05).sum())} of {len(rows)}"
-
-
-@number
-def control_kept() -> str:
-    """Pairs on which 5 % was kept, of those that got labels."""
-    return _kept(_control()[2])
-
-
-@number
-def control_given() -> str:
-    """Mean share of samples that get a label where 5 % is asked for and can be shown."""
-    return percent(tissue_mean(_control()[1], "share_given"))
-
-
-@number
-def control_problems() -> str:
-    """Problems whose pairs got labels, for each error that was asked for."""
-    targets = sorted(read("error_control")["target"].unique())
-    n_problems = [_control(target)[2]["tissue"].nunique() for target in targets]
-    return ", ".join(map(str, n_problems))
-
-
-@number
-def control_kept_pancreas() -> str:
-    """The same, pancreas alone."""
-    given = _control()[2]
-    return _kept(given[given["tissue"] == "pancreas"])
-
-
-@number
-def control_kept_others() -> str:
-    """The same, all other tissues."""
-    given = _control()[2]
-    return _kept(given[given["tissue"] != "pancreas"])
-
-
-def _unknown(column: str) -> float:
-    return tissue_mean(across_platforms(read("unknown")), column)
-
-
-@number
-def unknown_classes() -> str:
-    """Classes that were left out."""
-    return str(len(across_platforms(read("unknown"))))
-
-
-@number
-def unknown_found_share() -> str:
-    """Share of the samples of unknown classes that are found, over tissues."""
-    return percent(_unknown("unknown_found"), 0)
-
-
-@number
-def known_lost_share() -> str:
-    """Share of the samples of known classes that are lost, over tissues."""
-    return percent(_unknown("known_lost"))
 
 
 def _product(size: str, *, adapted: bool) -> pd.DataFrame:

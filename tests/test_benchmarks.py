@@ -31,7 +31,6 @@ ALL = {
     "draw_problems",
     "draw_sweeps",
     "make_models",
-    "make_ontology",
     "make_peers",
     "record_routes",
 }  # run the others, or write elsewhere

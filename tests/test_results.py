@@ -45,9 +45,7 @@ def test_marked_tables_have_the_numbers_of_results(page):
 
 def test_a_wrong_number_is_noticed(tmp_path):
     page = tmp_path / "page.md"
-    right = (
-        f"Text.\n\n<!-- results: curve -->\n{markdown(TABLES['curve']())}\nMore text.\n"
-    )
+    right = f"Text.\n\n<!-- results: rivals -->\n{markdown(TABLES['rivals']())}\nMore text.\n"
     page.write_text(right, "utf-8")
     assert filled(page) == right
     wrong = re.sub(r"\d\.\d \|", "0.0 |", right, count=1)
@@ -57,12 +55,10 @@ def test_a_wrong_number_is_noticed(tmp_path):
 
 def test_numbers_of_sentences_are_filled(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(
-        "Mean <!--panel-100-->0<!--/--> %, of <!--pairs--><!--/--> pairs.\n"
-    )
+    page.write_text("<!--n-tissues-->0<!--/--> and <!--pairs--><!--/--> pairs.\n")
     pairs = across_platforms(read("curve"))["pair"].nunique()
-    assert filled(page).endswith(f"of <!--pairs-->{pairs}<!--/--> pairs.\n")
-    assert f"<!--panel-100-->{NUMBERS['panel-100']()}<!--/--> %" in filled(page)
+    assert filled(page).endswith(f"and <!--pairs-->{pairs}<!--/--> pairs.\n")
+    assert f"<!--n-tissues-->{NUMBERS['n-tissues']()}<!--/-->" in filled(page)
 
 
 @pytest.mark.parametrize("name", sorted(NUMBERS))
@@ -87,16 +83,12 @@ def test_tables_are_text_without_holes(name):
 
 
 def test_cells_of_wide_tables_are_the_means_of_their_rows():
-    found, table = read("small"), TABLES["small"]().set_index("task")
-    for (task, method), rows in found.groupby(["task", "method"]):
-        mean = rows.groupby("seed")["balanced_accuracy"].mean().mean()
-        assert table.loc[task, method].split(" ± ")[0] == f"{100 * mean:.1f}"
     rows = across_platforms(read("curve"))
-    means = mean_over_tissues(rows[rows["k"] != "all"], ["method", "k"])
-    table = TABLES["curve"]().set_index("genes")
-    table.index = [re.sub(r" \(\d+ of .*", "", name) for name in table.index]
-    for (method, k), mean in means.items():
-        assert table.loc[method, k] == f"{100 * mean:.1f}"
+    means = mean_over_tissues(rows[rows["k"] == "100"], ["method", "k"])
+    table = TABLES["rivals"]().set_index("method")
+    assert table.loc["panel", "mean over problems"].iloc[0] == (
+        f"{100 * means['panel', '100']:.1f}"
+    )
 
 
 def test_the_pairs_are_those_of_the_project():

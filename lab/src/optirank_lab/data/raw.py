@@ -20,7 +20,7 @@ from rdata.parser import RObject
 from optirank._util.files import replacing
 from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError, readable
-from optirank.data.tables import open_text, read_table, separator_of
+from optirank.data.tables import open_text, read_table
 from optirank_lab.data import rdata
 from optirank_lab.data.profiles import changed, made, take_samples
 from optirank_lab.data.registry import LABEL, Entry, bare_name
@@ -111,7 +111,7 @@ def _read_column(path: Path, column: str) -> list[str | None]:
     wanted: Any = [int(column)] if by_place else lambda name: name == column
     with readable(path):
         with open_text(path) as file:
-            separator = separator_of(file.readline(), path)
+            separator = max("\t,;", key=file.readline().count)
         frame = pd.read_csv(
             path,
             sep=separator,
