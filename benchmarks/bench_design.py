@@ -60,7 +60,7 @@ def measure(file: Path, kind: str, folder: Path) -> None:
 def run(file: Path, options: list[str], folder: Path) -> tuple[float, float, float]:
     """Wall-clock seconds, CPU seconds and peak GB of one command."""
     command = [sys.executable, "-m", "optirank", "--quiet", "design", str(file)]
-    command += ["--label", "cell_type", "--jobs", "2", "--force", *options]
+    command += ["--label", "cell_type", "--n-jobs", "2", "--force", *options]
     command += ["-o", str(folder / "panel.csv")]
     start = time.perf_counter()
     process = subprocess.Popen(command)
