@@ -50,8 +50,6 @@ export class Grid {
     this.heads = this.#columns.map((column) =>
       element("th", { class: column.kind, "aria-sort": "none" }, button(column.name, () => this.#sort(column))),
     );
-    const longest = this.#labels.names.reduce((most, name) => Math.max(most, name.length), 6);
-    this.heads[0].style.width = `min(calc(${1.15 * longest}ch + 1.4rem), 48%)`;
     const name = "Labels of all samples; arrow keys choose one, Enter opens it";
     this.table = element(
       "table",
