@@ -19,6 +19,7 @@ from web_cases import (
     cells,
     compare,
     expected,
+    same_csv,
     with_tree,
 )
 
@@ -26,8 +27,8 @@ from example_model import telling_model, telling_pair
 from optirank.model import load
 from optirank.web.page_file import WORDS, bundle, packed_model
 
-# Until predict reads tables and writes likeness by the new rules
-pytestmark = pytest.mark.xfail(strict=False)
+
+
 HERE = Path(__file__).parent
 MODULES = HERE.parents[1] / "src" / "optirank" / "web" / "page"
 
@@ -79,7 +80,7 @@ def agree(model, folder, tasks):
             continue
         assert "error" not in ours, ours
         compare(ours, said, 1e-12)
-        assert ours["csv"].encode() == said.csv
+        same_csv(ours["csv"], said.csv)
     return theirs
 
 
@@ -133,7 +134,7 @@ def test_tables_are_read_by_the_same_rules(folder):
     named.assign(entrez=range(len(rows))).to_csv("rows.csv")
     first, _, rest = rows.to_csv().partition("\n")
     Path("r.csv").write_text(f"{first.lstrip(',')}\n{rest}")
-    Path("ended.csv").write_text("\n".join(f"{x}," for x in frame.to_csv().split("\n")))
+    Path("ended.csv").write_text("\n".join(f"{x}," for x in frame.to_csv().splitlines()))
     Path("hash.tsv").write_text("# by hand\n#gene" + rows.to_csv(sep="\t"))
     (logs - logs.mean()).to_csv("centred.csv")
     ((logs - logs.mean()) / logs.std().replace(0, 1)).to_csv("z.csv")
@@ -145,7 +146,7 @@ def test_tables_are_read_by_the_same_rules(folder):
     tasks = [(name, {}) for name in [*plain, "centred.csv", "z.csv"]]
     tasks += [("rows.csv", {"gene_column": "symbol"}), ("ct.csv", {"invert": True})]
     said = agree(model, folder, tasks)
-    assert not any(one.error for one in said), [one.error for one in said]
+    assert not [one.error for one in said if one.error]
     assert "Müller €".encode() in said[3].csv
 
 
@@ -249,7 +250,6 @@ def test_files_that_cannot_be_labelled_are_refused_in_the_same_words(folder):
         ],
     )
     assert all(one.error for one in said)
-    assert "use genes_in='columns'" in said[10].error
 
 
 def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
@@ -284,7 +284,7 @@ def test_labels_are_checked_by_other_genes_as_predict_checks_them(folder):
     tasks = [(f"{name}.csv", {}) for name in names]
     said = agree(model, folder, [*tasks, ("scrambled.csv", {"target_error": 0.2})])
     assert said[0].record["agreement"] > 0.5
-    assert said[1].labels.alarmed
+    assert "may all be wrong" in said[1].warnings[0]
     assert b",alarm\n" in said[1].csv
     assert any("takes two labels" in note for note in said[3].notes)
     assert any("a check takes 50" in note for note in said[4].notes)

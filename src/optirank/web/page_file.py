@@ -183,11 +183,11 @@ def packed_model(model: Model) -> str:
     checks, tree = model.further, model.tree
     data = {
         "name": card.name,
-        "label": card.label,
         "digest": model_digest(model),
         "version": __version__,
         "classes": [str(label) for label in model.classes],
         "genes": panel.genes.tolist(),
+        "known": list(model.path_genes),
         "panel": {
             "coef": _bytes(panel.coef, "<f8"),
             "profiles": likeness and _bytes(likeness.profiles, "<f4"),

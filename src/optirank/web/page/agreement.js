@@ -72,7 +72,7 @@ export function judge({ compared, likeness, missing, nSamples }, classes, limits
     ? [`${limits.unlikely}. Genes outside the panel do not confirm the labels (agreement ${fixed(agreement, 2)})`]
     : [];
   const notes = [`agreement of other genes ${fixed(agreement, 2)}`];
-  const low = byLabel.filter(([, value]) => value < limits.low_label).sort((a, b) => a[1] - b[1]);
+  const low = byLabel.filter(([, value]) => value < limits.low_label).sort((a, b) => a[1] - b[1] || (a[0] < b[0] ? -1 : 1));
   if (low.length && !alarmed) {
     notes.push(
       `${counted(low.length, "label agrees", "labels agree")} little with the training data in other ` +

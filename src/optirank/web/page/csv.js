@@ -10,9 +10,8 @@ const NO_TERM = "unknown";
 /** A field in quotes where it has to be. */
 const field = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
-/** A number with four digits; a tie goes to the even one, and nothing is written for NaN. */
+/** A share with four digits; a tie goes to the even one. */
 function fourDigits(x) {
-  if (Number.isNaN(x)) return "";
   const scaled = x * 10 ** DIGITS;
   let whole = Math.round(scaled);
   if (whole - scaled === 0.5 && whole % 2) whole--;
@@ -32,9 +31,9 @@ export function labelsCsv(labels) {
     ["label", (i) => labelOf(labels, i)],
     ["confidence", (i) => fourDigits(labels.confidence[i])],
     ...classes.map((name, c) => [`probability_${name}`, (i) => fourDigits(labels.probabilities[i * n + c])]),
+    ["likeness", (i) => (Number.isNaN(likeness[i]) ? "" : fixed(likeness[i], DIGITS))],
     ["withheld_because", (i) => labels.reasons[labels.codes[i]]],
   ];
-  if (likeness) columns.splice(3, 0, ["likeness", (i) => fourDigits(likeness[i])]);
   if (alarm) columns.push(["alarm", () => alarm]);
   if (tree) {
     columns.push(["leaf", (i) => classes[labels.chosen[i]]], ["leaf_confidence", (i) => fourDigits(labels.leafConfidence[i])]);

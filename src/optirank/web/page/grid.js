@@ -14,8 +14,8 @@ function columnsOf(labels) {
     { name: "sample", of: (i) => labels.names[i], kind: "text" },
     { name: "label", of: (i) => labelOf(labels, i), kind: "text" },
     { name: "confidence", of: (i) => labels.confidence[i], kind: "number" },
+    { name: "likeness", of: (i) => labels.likeness[i], kind: "number likeness" },
   ];
-  if (labels.likeness) columns.push({ name: "likeness", of: (i) => labels.likeness[i], kind: "number likeness" });
   if (labels.codes.some((code) => code)) {
     columns.push({ name: "withheld because", of: (i) => labels.reasons[labels.codes[i]], kind: "text why" });
   }

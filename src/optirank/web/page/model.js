@@ -45,26 +45,25 @@ export function bind(model, names, others) {
   if (lacking.length || there.length < 2) throw missingError(match, better, there.length, lacking);
   checkCase(match);
   const pick = (row) => Array.from(there, (k) => row[k]);
-  const columns = pick(match.columns);
   return {
     match,
     better,
-    columns,
+    columns: pick(match.columns),
     panel: {
       present: pick(model.genes),
       nRows: model.coef.length,
       coef: Float64Array.from(model.coef.flatMap(pick)),
       profiles: model.profiles?.map(pick),
     },
-    further: furtherOf(model, names, new Set(columns)),
+    further: furtherOf(model, names),
   };
 }
 
 /** The genes that check labels: columns of the data, and their mean ranks by class. */
-function furtherOf({ further }, names, taken) {
+function furtherOf({ further, genes }, names) {
   if (further === null) return null;
   const { columns } = matchGenes(further.genes, names);
-  const kept = further.genes.map((_, k) => k).filter((k) => columns[k] >= 0 && !taken.has(columns[k]));
+  const kept = further.genes.map((_, k) => k).filter((k) => columns[k] >= 0 && !genes.includes(further.genes[k]));
   return { columns: kept.map((k) => columns[k]), means: further.means.map((row) => kept.map((k) => row[k])) };
 }
 

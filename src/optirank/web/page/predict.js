@@ -3,10 +3,9 @@
 import { agreementOf, everySoMany, judge, labelMeans } from "./agreement.js";
 import { missingGenes, uniqueGenes } from "./genes.js";
 import { bind, geneNotes } from "./model.js";
-import { some } from "./text.js";
 import { descend, labelOfWay } from "./tree.js";
 import { standardised, valueNotes, valueScale, valueShares } from "./values.js";
-import { best, byClass, centredRanks, correlation, genesApart, median, probabilitiesOf, scoresOf } from "./votes.js";
+import { best, byClass, centredRanks, correlation, median, probabilitiesOf, scoresOf } from "./votes.js";
 import { checkOptions, withhold, withheldWord } from "./withhold.js";
 
 const BLOCK = 4096; // samples that Python reads together: the first block tells the scale
@@ -22,28 +21,25 @@ export async function label(source, model, words, options, progress = () => {}) 
   checkOptions(options);
   if (!source.nSamples) throw new Error(`${source.name} holds no samples: there is nothing to label`);
   const unique = uniqueGenes(source.genes, await areCounts(source));
-  const bound = bindTo(source, model, unique.names);
+  const bound = bind(model, unique.names, source.others);
   const [values, further] = await readGenes(source, unique.columns, bound, words.trust, progress);
   refuseNoNumbers(source, values, bound);
   const query = score(values, source.nSamples, model, bound);
   const checked = check(query, further, bound, model, words.trust);
   const ways = model.tree && waysOf(query, model);
   const confidence = ways ? ways.map((way) => way.confidence) : Array.from(query.confidence, (x) => [x]);
+  const decision = withhold(confidence, query.tied, model, options, words);
   const ofGenes = geneNotes(model, bound);
-  checked.alarms.unshift(...ofGenes.alarms);
-  const decision = withhold(confidence, query.apart, checked, model, options, words);
-  const missing = missingGenes(bound.match);
   const notes = [
     ...source.notes,
     ...unique.notes,
     ...ofGenes.notes,
-    ...rawNotes(source, missing),
     ...checked.notes,
     ...notesOfValues(source, values, bound, model, words),
-    ...decision.notes,
     ...(model.calibration ? [] : [words.not_calibrated]),
+    ...decision.notes,
   ];
-  const { alarms } = checked;
+  const alarms = [...ofGenes.alarms, ...checked.alarms];
   return {
     source: source.name,
     names: source.samples,
@@ -58,7 +54,7 @@ export async function label(source, model, words, options, progress = () => {}) 
     reasons: ["", words.no_information, words.low_confidence],
     notes,
     alarms,
-    missing,
+    missing: missingGenes(bound.match),
     values,
     panel: bound.panel,
     record: recordOf(source, model, bound, checked, decision, [...alarms, ...notes], options),
@@ -77,23 +73,6 @@ async function areCounts(source) {
   const groups = spread(genes.length, SCALE_GENES).map((gene) => [gene]);
   const [values] = await source.read([{ groups, rows }], () => {});
   return valueScale(values, rows.length, groups.length) === "counts";
-}
-
-/** The model over the file's genes; a table that lies the other way is said to. */
-function bindTo(source, model, names) {
-  try {
-    return bind(model, names, source.others);
-  } catch (error) {
-    if (!source.genesIn || !error.match) throw error;
-    const samples = new Set(source.samples);
-    const inSamples = error.match.genes.filter((gene) => samples.has(gene));
-    if (inSamples.length <= error.match.genes.length - missingGenes(error.match).length) throw error;
-    const opposite = source.genesIn === "columns" ? "rows" : "columns";
-    throw new Error(
-      `${source.name}: the genes of the model are in its ${opposite}, not in its ` +
-        `${source.genesIn} (${some(inSamples, 3)}): use genes_in='${opposite}'`,
-    );
-  }
 }
 
 /**
@@ -135,15 +114,15 @@ function refuseNoNumbers(source, values, bound) {
   }
 }
 
-/** Classes, probabilities, likeness and genes apart of all samples. */
+/** Classes, probabilities and likeness of all samples, and whether all their genes are tied. */
 function score(values, nSamples, model, { columns, panel }) {
   const nClasses = model.classes.length;
   const query = {
     chosen: new Uint16Array(nSamples),
-    apart: new Uint32Array(nSamples),
+    tied: [],
     probabilities: new Float64Array(nSamples * nClasses),
     confidence: new Float64Array(nSamples),
-    likeness: panel.profiles && new Float64Array(nSamples),
+    likeness: new Float64Array(nSamples).fill(NaN),
   };
   for (let i = 0; i < nSamples; i++) {
     const sample = values.subarray(i * columns.length, (i + 1) * columns.length);
@@ -152,13 +131,10 @@ function score(values, nSamples, model, { columns, panel }) {
     const chosen = best(byClass(scores));
     const shares = probabilitiesOf(scores, model.calibration);
     query.chosen[i] = chosen;
-    query.apart[i] = genesApart(sample);
+    query.tied.push(sample.every((x) => x === sample[0]));
     query.probabilities.set(shares, i * nClasses);
     query.confidence[i] = shares[chosen];
-    if (panel.profiles) {
-      const typical = model.medians[chosen];
-      query.likeness[i] = typical > 0 ? correlation(centred, panel.profiles[chosen]) / typical : NaN;
-    }
+    if (model.medians?.[chosen] > 0) query.likeness[i] = correlation(centred, panel.profiles[chosen]) / model.medians[chosen];
   }
   return query;
 }
@@ -174,7 +150,7 @@ function check(query, further, bound, model, limits) {
     const means = labelMeans(further, labels, model.classes.length, nGenes);
     compared = agreementOf(bound.further.means, means, limits);
   }
-  const likeness = query.likeness && median(query.likeness);
+  const likeness = query.likeness.includes(NaN) ? null : median(query.likeness);
   const missing = missingGenes(bound.match).length / model.genes.length;
   return { ...judge({ compared, likeness, missing, nSamples }, model.classes, limits), likeness };
 }
@@ -197,18 +173,13 @@ function labelsOf(query, ways, { threshold }, { tree, classes }) {
   };
 }
 
-function rawNotes(source, missing) {
-  const inRaw = missing.filter((gene) => source.rawGenes.has(gene)).length;
-  return inRaw ? [`${inRaw} genes that are missing are in raw: use_raw=True reads it`] : [];
-}
-
 function notesOfValues(source, values, bound, model, words) {
   const nGenes = bound.columns.length;
   const shares = valueShares(values, Math.min(source.nSamples, blockRows(bound)), nGenes);
   const notes = valueNotes(shares, model.values, words);
   if (!standardised(values, source.nSamples, nGenes)) return notes;
   notes.push(words.standardised);
-  if (source.rawGenes.size) notes.push("raw may have the values before: use_raw=True reads it");
+  if (source.hasRaw) notes.push("raw may have the values before: layer='raw' reads it");
   return notes;
 }
 
@@ -226,14 +197,26 @@ function recordOf(source, model, bound, checked, decision, notes, options) {
     n_genes: model.genes.length,
     missing_genes: missingGenes(bound.match),
     agreement: checked.agreement,
-    agreement_by_label: Object.fromEntries(checked.byLabel),
+    agreement_by_label: Object.fromEntries(storedNames(checked.byLabel)),
     likeness: checked.likeness,
     notes,
   };
-  if (model.terms.size) record.n_ids = model.terms.size;
   if (decision.threshold !== null) {
     record.threshold = decision.threshold;
     record.threshold_reason = decision.reason;
   }
   return record;
+}
+
+/** Pairs of labels and values, with names of the labels that every format stores (see `probability_columns`). */
+function storedNames(pairs) {
+  const names = [];
+  for (const [label] of pairs) {
+    let stem = label.replaceAll("/", "|").replaceAll("\0", "");
+    if (["", ".", "..", "_index"].includes(stem)) stem = `class ${stem}`.trimEnd();
+    let name = stem;
+    for (let k = 2; names.includes(name); k++) name = `${stem} (${k})`;
+    names.push(name);
+  }
+  return pairs.map(([, value], k) => [names[k], value]);
 }

@@ -38,12 +38,11 @@ function withheldBox(labels, row, likely) {
 
 function tilesOf(labels, row, shares, order) {
   const label = labels.codes[row] ? ["no label", "withheld"] : [labelOf(labels, row), "label"];
-  const likeness = labels.likeness ? [[fixed(labels.likeness[row], 2), "likeness (1 is typical)"]] : [];
   return [
     label,
     [percent(shares[order[0]]), "probability of the most probable class"],
     [percent(shares[order[1]]), `probability of the next class, ${labels.classes[order[1]]}`],
-    ...likeness,
+    [fixed(labels.likeness[row], 2), "likeness (1 is typical)"],
     genesTile(labels),
   ];
 }

@@ -34,7 +34,7 @@ function numbersOf(labels) {
   return [
     [thousands(given.length), `samples labelled${given.length < n ? `, of ${thousands(n)}` : ""}`],
     [fixed(mean, 3), "mean confidence"],
-    ...(labels.likeness ? [[fixed(labels.record.likeness, 2), "likeness (median; 1 is typical)"]] : []),
+    ...(labels.record.likeness === null ? [] : [[fixed(labels.record.likeness, 2), "likeness (median; 1 is typical)"]]),
     genesTile(labels),
     [`${new Set(given).size} of ${labels.all.length}`, `${labels.tree ? "labels of the tree" : "classes"} among the labels`],
   ];

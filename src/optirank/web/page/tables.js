@@ -21,7 +21,7 @@ export async function openTable(file, model, options, progress) {
     );
   }
   const table = await readable(file.name, () => readTable(file, progress));
-  return sourceOfTable(table, model.genes, options);
+  return sourceOfTable(table, model.known, options);
 }
 
 /**
@@ -121,9 +121,8 @@ function sourceOfTable(table, wanted, { genesIn, geneColumn, invert }) {
     name,
     genes,
     others,
-    rawGenes: new Set(),
+    hasRaw: false,
     notes: [...turned, ...repeatedSamples(samples), ...notes],
-    genesIn,
     nSamples: samples.length,
     samples,
     options: { genes_in: genesIn, gene_column: geneColumn, invert: invert || null },

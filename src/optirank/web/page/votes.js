@@ -19,19 +19,6 @@ export function centredRanks(values) {
   return doubledRanks(values).map((rank) => (rank - (n - 1)) / (2 * n));
 }
 
-/** The number of values outside the largest group of equal ones. */
-export function genesApart(values) {
-  const ordered = values.slice().sort();
-  let largest = 0;
-  let start = 0;
-  for (let end = 1; end <= ordered.length; end++) {
-    if (end < ordered.length && ordered[end] === ordered[start]) continue;
-    largest = Math.max(largest, end - start);
-    start = end;
-  }
-  return ordered.length - largest;
-}
-
 /** Scores of centred ranks by weights with one row per score. */
 export function scoresOf(centred, { coef, nRows }) {
   const n = centred.length;

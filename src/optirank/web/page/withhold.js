@@ -16,30 +16,26 @@ export function checkOptions({ threshold, targetError }) {
  * The code of each sample's reason, the threshold with its reason, and notes.
  *
  * `confidence` has of each sample a number per level of a tree, from coarse to fine, or a single one;
- * `checked` has the alarms of the query, and the agreement of other genes.
+ * `tied` says of each whether all genes of the panel have the same value.
  */
-export function withhold(confidence, nApart, checked, model, options, words) {
-  const rule = ruleOf(confidence, model, options, words);
-  const codes = new Uint8Array(confidence.length);
+export function withhold(confidence, tied, model, options, words) {
+  const { threshold, reason } = ruleOf(confidence, model, options, words);
   const notes = [];
-  if (rule.threshold !== null) {
-    confidence.forEach((levels, i) => (codes[i] = levels[0] < rule.threshold ? LOW_CONFIDENCE : GIVEN));
-    notes.push(`${howMany(confidence, rule.threshold)}: ${rule.reason}`);
+  const isBelow = (levels) => threshold !== null && levels[0] < threshold;
+  const codes = Uint8Array.from(confidence, (levels, i) => (tied[i] ? NO_INFORMATION : isBelow(levels) ? LOW_CONFIDENCE : GIVEN));
+  if (threshold !== null) {
+    const n = confidence.length;
+    const below = confidence.filter(isBelow).length;
+    const coarse = confidence.filter((levels) => !isBelow(levels) && levels.at(-1) < threshold).length;
+    const coarser = coarse ? `, ${coarse} (${percent(coarse / n)}) are coarser than a class` : "";
+    notes.push(`${below} of ${n} labels (${percent(below / n)}) are withheld${coarser}: ${reason}`);
   }
-  if (options.targetError !== null) {
-    const aim = `an error of ${percent(options.targetError)} is an aim on data like the training`;
-    if (checked.alarms.length) notes.push(`${aim}, and for these there is an alarm`);
-    else if (checked.agreement === null) notes.push(`${aim}: whether these are like it cannot be checked by other genes`);
+  const nTied = tied.filter(Boolean).length;
+  if (nTied) {
+    const samples = counted(nTied, "sample has", "samples have");
+    notes.push(`${samples} the same value in all genes of the panel, and no label is given`);
   }
-  nApart.forEach((n, i) => n || (codes[i] = NO_INFORMATION));
-  const tied = nApart.filter((n) => n === 0).length;
-  if (tied) {
-    notes.push(
-      `${counted(tied, "sample has", "samples have")} the same value in all genes of the panel, ` +
-        "and no label is given",
-    );
-  }
-  return { codes, ...rule, notes };
+  return { codes, threshold, reason, notes };
 }
 
 /** The confidence below which labels are withheld, null for none, and why. */
@@ -57,12 +53,14 @@ function ruleOf(confidence, model, { threshold, targetError }, words) {
 function raisedRule(confidence, model, target, words) {
   const heldOut = heldOutRule(model, target, words);
   const threshold = raiseThreshold(confidence, heldOut.threshold, target);
-  if (threshold <= heldOut.threshold) return heldOut;
-  const reason =
-    `the query's own confidences ask for at least ${fixed(threshold, 3)}, so that ` +
-    `${percent(target)} of the labels given are expected to be wrong; by held-out samples it would ` +
-    `be ${fixed(heldOut.threshold, 3)}`;
-  return { threshold, reason };
+  let { reason } = heldOut;
+  if (threshold > heldOut.threshold) {
+    reason =
+      `the query's own confidences ask for at least ${fixed(threshold, 3)}, so that ` +
+      `${percent(target)} of the labels given are expected to be wrong; by held-out samples it would ` +
+      `be ${fixed(heldOut.threshold, 3)}`;
+  }
+  return { threshold, reason: `${reason}; an error is an aim on data like the training` };
 }
 
 /** The threshold above which held-out samples kept a target error. */
@@ -128,18 +126,6 @@ function lastStepThatPasses(control, target) {
   let step = first;
   while (step < control.bounds.length && control.bounds[step] <= target) step++;
   return step > first ? step - 1 : null;
-}
-
-/** How many labels a threshold withholds, and how many it makes coarser. */
-function howMany(confidence, threshold) {
-  const n = confidence.length;
-  const below = confidence.filter((levels) => levels[0] < threshold).length;
-  const coarse = confidence.filter((levels) => levels[0] >= threshold && levels.at(-1) < threshold).length;
-  const verb = (count) => (count === 1 ? "is" : "are");
-  let what = "no label is withheld";
-  if (below) what = `${below} of ${n} labels (${percent(below / n)}) ${verb(below)} withheld`;
-  if (coarse) what += `, ${coarse} (${percent(coarse / n)}) ${verb(coarse)} coarser than a class`;
-  return what;
 }
 
 /** The word for a label that is withheld: one that no class is called. */
