@@ -171,15 +171,6 @@ def test_names_of_genes_are_found_as_predict_finds_them(folder):
     assert any("control probes" in note for note in said[5].notes)
 
 
-def test_the_genes_that_matter_are_said_to_be_missing(folder):
-    model = load("lymphocytes-mouse")
-    by_weight = np.abs(model.panel.coef).sum(axis=0).argsort()
-    frame = cells(model).drop(columns=list(model.genes[by_weight[-30:]]))
-    frame.to_csv("light.csv")
-    (said,) = agree(model, folder, [("light.csv", {})])
-    assert any("of its weight" in note for note in said.notes)
-
-
 def test_a_number_has_the_same_bits_however_it_is_written(folder):
     model = load("blood-human")
     genes = list(model.genes)

@@ -41,8 +41,8 @@ export function bind(model, names, others) {
   const better = betterColumn(match, others);
   const there = model.genes.map((_, k) => k).filter((k) => match.columns[k] >= 0);
   const named = model.classes.slice(-model.coef.length); // two classes have the weights of the second
-  const lacking = named.filter((_, row) => there.every((k) => model.coef[row][k] === 0));
-  if (lacking.length || there.length < 2) throw missingError(match, better, there.length, lacking);
+  const lacking = named.filter((_, row) => there.length < 2 || there.every((k) => model.coef[row][k] === 0));
+  if (lacking.length) refuseTooFew(match, better, there.length, lacking);
   checkCase(match);
   const pick = (row) => Array.from(there, (k) => row[k]);
   return {
@@ -67,18 +67,16 @@ function furtherOf({ further, genes }, names) {
   return { columns: kept.map((k) => columns[k]), means: further.means.map((row) => kept.map((k) => row[k])) };
 }
 
-function missingError(match, better, nPresent, lacking) {
+function refuseTooFew(match, better, nPresent, lacking) {
   const size = match.genes.length;
   let remedy = "check that the gene names are of the same kind as the model's";
   if (better) remedy = `name the column ${quoted(better[0])}, which has ${better[1]} (gene_column=)`;
   if (nPresent) remedy += ", or train again on the genes that are present (query=)";
-  const error = new Error(
+  throw new Error(
     `${nPresent || "none"} of the model's ${size} genes are present, too few for ` +
       `${counted(lacking.length, "class", "classes")}: ${some(lacking)}. ` +
       `Missing genes: ${some(missingGenes(match))}. Please ${remedy}.`,
   );
-  error.match = match;
-  return error;
 }
 
 /** Held-out accuracy with such a share of the genes missing; NaN if it was not measured. */
@@ -103,9 +101,8 @@ export function geneNotes(model, bound) {
         "the one to use (gene_column=)",
     );
   }
-  const missing = missingGenes(bound.match);
-  const lostGenes = missing.length / model.genes.length;
-  const [whole, without] = [expectedAccuracy(model, 0), expectedAccuracy(model, lostGenes)];
+  const shareMissing = missingGenes(bound.match).length / model.genes.length;
+  const [whole, without] = [expectedAccuracy(model, 0), expectedAccuracy(model, shareMissing)];
   const cost =
     `without so many of its genes the model's held-out accuracy was ${share(without, 1)}, with all ` +
     `of them ${share(whole, 1)}`;
