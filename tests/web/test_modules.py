@@ -27,8 +27,6 @@ from example_model import telling_model, telling_pair
 from optirank.model import load
 from optirank.web.page_file import WORDS, bundle, packed_model
 
-
-
 HERE = Path(__file__).parent
 MODULES = HERE.parents[1] / "src" / "optirank" / "web" / "page"
 
@@ -134,7 +132,9 @@ def test_tables_are_read_by_the_same_rules(folder):
     named.assign(entrez=range(len(rows))).to_csv("rows.csv")
     first, _, rest = rows.to_csv().partition("\n")
     Path("r.csv").write_text(f"{first.lstrip(',')}\n{rest}")
-    Path("ended.csv").write_text("\n".join(f"{x}," for x in frame.to_csv().splitlines()))
+    Path("ended.csv").write_text(
+        "\n".join(f"{x}," for x in frame.to_csv().splitlines())
+    )
     Path("hash.tsv").write_text("# by hand\n#gene" + rows.to_csv(sep="\t"))
     (logs - logs.mean()).to_csv("centred.csv")
     ((logs - logs.mean()) / logs.std().replace(0, 1)).to_csv("z.csv")

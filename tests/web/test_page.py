@@ -10,14 +10,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from web_cases import MODELS, as_h5ad, cells, compare, expected, same_csv, with_tree
+from web_cases import (
+    MODELS,
+    as_h5ad,
+    cells,
+    compare,
+    expected,
+    same_csv,
+    with_tree,
+)
 
 from browser import open_session
 from example_model import telling_model, telling_pair
 from optirank.model import load
 from optirank.web.page_file import page
-
-
 
 # What the worker says is kept, so that a test sees all digits
 _KEEP = """

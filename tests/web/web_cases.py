@@ -90,9 +90,17 @@ def same_csv(ours: str, theirs: bytes) -> None:
         pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
         for text in (ours, theirs.decode())
     ]
-    likeness = [table.pop("likeness").replace("", "nan").astype(float) for table in tables]
+    likeness = [
+        table.pop("likeness").replace("", "nan").astype(float) for table in tables
+    ]
     np.testing.assert_allclose(*likeness, atol=1.01e-4)
     pd.testing.assert_frame_equal(*tables)
+
+
+def path_genes(model: Model) -> list[str]:
+    """The genes of all panels of a model, those of its own first."""
+    panels = [model.panel, *model.panels.values()]
+    return [*dict.fromkeys(gene for panel in panels for gene in panel.genes)]
 
 
 def cells(model: Model, n_samples: int = 12, seed: int = 0) -> pd.DataFrame:

@@ -187,7 +187,6 @@ def packed_model(model: Model) -> str:
         "version": __version__,
         "classes": [str(label) for label in model.classes],
         "genes": panel.genes.tolist(),
-        "known": list(model.path_genes),
         "panel": {
             "coef": _bytes(panel.coef, "<f8"),
             "profiles": likeness and _bytes(likeness.profiles, "<f4"),

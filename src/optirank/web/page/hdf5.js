@@ -26,9 +26,9 @@ export async function openHdf5(file, model, options) {
     const root = new globalThis.h5wasm.File(`${FOLDER}/file`, "r");
     if (root.file_id < 0) throw new Error("its HDF5 does not open");
     const keys = root.keys();
-    if (keys.includes("obs") && keys.includes("var")) return anndata(root, file.name, model.known, options);
+    if (keys.includes("obs") && keys.includes("var")) return anndata(root, file.name, model.genes, options);
     const genomes = keys.filter((key) => isGroup(root.get(key)) && root.get(key).keys().includes("indptr"));
-    if (genomes.length === 1) return tenx(root.get(genomes[0]), file.name, model.known, options);
+    if (genomes.length === 1) return tenx(root.get(genomes[0]), file.name, model.genes, options);
     if (genomes.length) throw new Error(`${file.name} holds several genomes, ${some(genomes)}: split it`);
     throw new Error(`${file.name} is neither of AnnData nor of 10x: it has ${some(keys)}, and no obs, var and no matrix`);
   });

@@ -21,7 +21,7 @@ export async function openTable(file, model, options, progress) {
     );
   }
   const table = await readable(file.name, () => readTable(file, progress));
-  return sourceOfTable(table, model.known, options);
+  return sourceOfTable(table, model.genes, options);
 }
 
 /**
@@ -101,7 +101,7 @@ function sourceOfTable(table, wanted, { genesIn, geneColumn, invert }) {
     else beside.set(k, textsOf(table, k));
   }
   refuseLong(table, known, beside, inside.length);
-  const inRows = (genesIn ?? whereGenesAre(table, known, [...beside.values()])) === "rows";
+  const inRows = whereGenesAre(table, known, [...beside.values()], genesIn) === "rows";
   for (const k of inside.filter((k) => inRows && header[k] === geneColumn)) beside.set(k, textsOf(table, k));
   const columns = inside.filter((k) => !beside.has(k));
   checkWords(table, columns);
@@ -165,11 +165,15 @@ function textsOf({ lines, words }, k) {
 
 const nKnown = (known, names) => nShared(known, names.map(withoutCase));
 
-/** Where the genes are, as those of the model tell. */
-function whereGenesAre({ name, header, lines, names }, known, texts) {
+/** Where the genes are, as those of the model or the user tell. */
+function whereGenesAre({ name, header, lines, names }, known, texts, asked) {
   const inColumns = nKnown(known, header.slice(1));
   const inRows = Math.max(...[names, ...texts].map((column) => nKnown(known, column)));
-  if (inRows !== inColumns) return inRows > inColumns ? "rows" : "columns";
+  const most = inRows > inColumns ? "rows" : "columns";
+  if (asked && asked !== most && Math.min(inRows, inColumns) === 0 && inRows !== inColumns) {
+    throw new Error(`${name}: the genes of the model are in its ${most}, not in its ${asked}: use genes_in='${most}'`);
+  }
+  if (asked || inRows !== inColumns) return asked ?? most;
   throw new Error(
     `${name} is a table of ${lines.length} lines and ${header.length - 1} columns, and nothing tells where its ` +
       "genes are: say it (genes_in='rows' or 'columns')",
