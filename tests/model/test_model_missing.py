@@ -172,17 +172,6 @@ def test_the_paper_s_classifiers_refuse_above_half_of_their_weights_or_genes():
         model.bind(["GENE0", "GENE6"])
 
 
-def test_a_column_that_names_more_of_the_genes_is_said():
-    model = make_panel(n_genes=12, sizes=(10,))
-    genes = gene_names(12)
-    names_by_kind = {"id": [f"ID{j}" for j in range(12)], "symbol": genes}
-    with pytest.raises(
-        MissingGenesError, match="name the column 'symbol', which has 10 "
-    ):
-        model.bind([f"X{j}" for j in range(12)], other_names=names_by_kind)
-    assert said_by(model.bind(genes, other_names=names_by_kind)) == ([], [])
-
-
 @pytest.mark.parametrize("make", [make_model, make_panel])
 def test_missing_genes_contribute_nothing_to_an_explanation(make):
     model = make(n_genes=20)

@@ -10,9 +10,9 @@ import pytest
 from example_model import LABEL, reference_set
 from optirank._util.matrices import PerSample, as_dense
 from optirank.data.conversion import write_h5ad
-from optirank.data.joining import join_profiles
 from optirank.data.objects import profiles_of
 from optirank.data.passes import run_pass
+from optirank.data.profiles import join_profiles
 from optirank.datasets import DataError
 from optirank.verbs import training
 from optirank.verbs.sources import genes_of_queries, open_sources

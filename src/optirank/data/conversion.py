@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +12,19 @@ from anndata import AnnData
 
 from optirank._util.files import replacing
 from optirank._util.matrices import as_dense
-from optirank._util.names import some
-from optirank.data.errors import DataError
 from optirank.data.opening import open_profiles
 from optirank.data.passes import read_values
 
 _EXACT = 2**53  # whole numbers up to here are exact in double precision
 
 
-def read_expression(
-    path: str | Path, *, genes: Sequence[str] | None = None, **reading: Any
-) -> AnnData:
+def read_expression(path: str | Path, **reading: Any) -> AnnData:
     """Read expression profiles from a file into an AnnData.
 
     Parameters
     ----------
     path : a .h5ad, .h5mu or .h5 (10x) file, a .zarr or 10x folder, a .parquet file, or
         a .csv, .tsv, .txt or .tab table (also .gz)
-    genes : names of genes, to read only these, in this order
     reading : options: ``layer`` ("raw" for raw), ``table`` (of a SpatialData or .h5mu),
         ``gene_column``, ``genes_in`` ("rows" or "columns" of a table), ``samples`` (a
         table about the samples), ``label`` (columns that must be there), ``exclude``
@@ -42,17 +36,7 @@ def read_expression(
         ``X`` is an array or a CSR matrix; each gene is there once.
     """
     with open_profiles(path, **reading) as profiles:
-        places = None
-        if genes is not None:
-            places = pd.Index(profiles.genes).get_indexer(pd.Index(genes))
-            missing = [name for name, k in zip(genes, places, strict=True) if k < 0]
-            if missing:
-                raise DataError(
-                    f"{path} lacks {len(missing)} of the {len(places)} genes asked "
-                    f"for: {some(missing)}"
-                )
-            profiles = profiles.with_genes(places)
-        var = profiles.var.set_axis(profiles.genes)
+        var = pd.DataFrame(index=profiles.genes)
         return AnnData(read_values(profiles), profiles.obs, var)
 
 

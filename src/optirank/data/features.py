@@ -74,9 +74,7 @@ def gene_profiles(
         genes=genes,
         columns=features,
         gene_of_column=group,
-        var=var.iloc[features[first]],
         source=source,
-        name=source,
         raw_genes=frozenset(map(str, raw_genes)),
     )
     return _with_unique_genes(profiles, names[features], first)

@@ -35,14 +35,12 @@ class GeneMatch:
     spelled : genes found in another spelling: another version of their Ensembl
         identifier, or another case.
     ambiguous : genes for which there are several names; they count as missing.
-    other_column : the column of other names with more of the genes, and how many.
     """
 
     genes: tuple[str, ...]
     columns: NDArray[np.intp]
     spelled: Mapping[str, str] = field(default_factory=dict)
     ambiguous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    other_column: tuple[str, int] | None = None
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -90,35 +88,16 @@ class GeneMatch:
                 f"{len(missing)} of {len(self.genes)} genes {verb} missing: "
                 f"{some(missing)}"
             )
-        if self.other_column:
-            column, n_genes = self.other_column
-            notes.append(
-                f"the column {column!r} of the data's genes has {n_genes} of the "
-                f"{len(self.genes)}: it may be the one to use (gene_column=)"
-            )
         return notes
 
 
-def match_genes(
-    wanted: Iterable[str],
-    names: Iterable[str],
-    other_names: Mapping[str, Iterable[str]] | None = None,
-) -> GeneMatch:
-    """Find genes by name.
-
-    Parameters
-    ----------
-    wanted : the genes looked for, all different.
-    names : the genes of the data, in their order.
-    other_names : other names of the data's genes, by kind: said where they would find
-        more.
-    """
+def match_genes(wanted: Iterable[str], names: Iterable[str]) -> GeneMatch:
+    """Find genes, all different, by name among those of data, in their order."""
     genes, names = list(wanted), list(names)
-    for name in (*genes, *names):
-        if not isinstance(name, str):
-            raise TypeError(
-                f"gene names are strings, not {type(name).__name__}: {name!r}"
-            )
+    wrong = [name for name in (*genes, *names) if not isinstance(name, str)]
+    if wrong:
+        kind = type(wrong[0]).__name__
+        raise TypeError(f"gene names are strings, not {kind}: {wrong[0]!r}")
     columns = np.full(len(genes), -1, dtype=np.intp)
     spelled: dict[str, str] = {}
     ambiguous: dict[str, tuple[str, ...]] = {}
@@ -142,13 +121,7 @@ def match_genes(
             columns[position] = candidates[0]
             if names[candidates[0]] != gene:
                 spelled[gene] = names[candidates[0]]
-    shared = {
-        kind: len(as_written.intersection(others))
-        for kind, others in (other_names or {}).items()
-    }
-    best = max(shared.items(), key=lambda entry: entry[1], default=("", 0))
-    other_column = best if best[1] > (columns >= 0).sum() else None
-    return GeneMatch(tuple(genes), columns, spelled, ambiguous, other_column)
+    return GeneMatch(tuple(genes), columns, spelled, ambiguous)
 
 
 def check_case(match: GeneMatch) -> None:

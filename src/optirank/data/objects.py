@@ -18,9 +18,13 @@ from optirank._util.names import some
 from optirank._util.notes import collected_notes, note
 from optirank.data.errors import DataError, need
 from optirank.data.features import gene_profiles
-from optirank.data.joining import FILE_COLUMN, join_profiles
 from optirank.data.passes import is_dask
-from optirank.data.profiles import Profiles, check_column
+from optirank.data.profiles import (
+    FILE_COLUMN,
+    Profiles,
+    check_column,
+    join_profiles,
+)
 
 # Where other containers have tables that are AnnData: MuData, SpatialData
 TABLES_OF = {"mod": "modalities", "tables": "tables"}
@@ -207,10 +211,6 @@ def _profiles_of_frame(data: Any, no_genes: Sequence[str]) -> Profiles:
     if getattr(data, "ndim", 2) == 1:
         frame = data.to_frame("sample" if data.name is None else data.name).T
         frame = frame.infer_objects()
-    if getattr(frame.columns, "nlevels", 1) > 1:
-        raise DataError(
-            "the data frame has several levels of columns: join them to one name each"
-        )
     is_text = np.array([dtype.kind not in "biuf" for dtype in frame.dtypes], dtype=bool)
     is_beside = is_text | frame.columns.isin(no_genes)
     if is_beside.all():

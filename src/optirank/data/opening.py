@@ -25,11 +25,6 @@ from optirank.data.tables import PARQUET, SUFFIXES, profiles_of_table, read_tabl
 from optirank.data.tenx import find_part, profiles_of_folder
 
 STORES = (".h5ad", ".h5mu", ".h5", ".zarr")
-# Files that are not read, and what converts them
-_CONVERTED = {
-    ".rds": "in R: zellkonverter::writeH5AD(Seurat::as.SingleCellExperiment(OBJECT))",
-    ".xlsx": "in Python: pandas.read_excel(FILE).to_csv(TABLE, index=False)",
-}
 
 
 @contextlib.contextmanager
@@ -116,7 +111,6 @@ def open_profiles(
             profiles,
             obs=obs,
             source=valid_text(path),
-            name=valid_text(path),
             notes=tuple(said.notes),
             opening=Opening(
                 os.path.abspath(path), os.stat(path).st_mtime_ns, tuple(options.items())
@@ -125,17 +119,10 @@ def open_profiles(
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
-    """A file or folder that is there; the error of one that is not says why."""
+    """A file or folder that is there."""
     path = Path(path)
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} does not exist") from None
-    except OSError as error:
-        what = error.strerror
-        raise DataError(f"{str(path)[:200]}: {what}: check the path") from error
-    except ValueError as error:  # a name with a null character
-        raise DataError(f"{str(path)!r} is no name of a file: {error}") from error
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
     return path
 
 
@@ -156,14 +143,10 @@ def file_kind(path: Path) -> str:
     ending = path.suffixes[-2:-1] if suffix == ".gz" else [suffix]
     if suffix == PARQUET or any(part.lower() in SUFFIXES for part in ending):
         return "table"
-    if suffix in _CONVERTED:
-        raise DataError(
-            f"{path}: {suffix} files are not read: convert it first, "
-            f"{_CONVERTED[suffix]}"
-        )
     raise DataError(
         f"{path}: its name has no ending of a known format "
-        f"({some([*STORES, PARQUET, *SUFFIXES], 20)}, tables also .gz)"
+        f"({some([*STORES, PARQUET, *SUFFIXES], 20)}, tables also .gz): convert it, in "
+        "R with zellkonverter::writeH5AD, or a sheet with pandas.read_excel"
     )
 
 

@@ -76,11 +76,7 @@ def run_pass(
         start += len(inside)
     show = distribution.get()
     if show is None or any(part.opening is None for part in parts):
-        for stretch in stretches:
-            for n_seen in work.show(stretch, looks):
-                if progress is not None:
-                    progress(n_seen, start)
-        return
+        show = Pass.show_all
     for n_seen in show(work, stretches, looks):
         if progress is not None:
             progress(n_seen, start)
@@ -118,6 +114,13 @@ class Pass:
     size: int
     as_sparse: bool
     source: str
+
+    def show_all(
+        self, stretches: list[Stretch], looks: Sequence[Look]
+    ) -> Iterator[int]:
+        """Show the samples of all stretches, one after the other."""
+        for stretch in stretches:
+            yield from self.show(stretch, looks)
 
     def show(self, stretch: Stretch, looks: Sequence[Look]) -> Iterator[int]:
         """Show the samples of a stretch; gives how many were seen after each block."""

@@ -4,7 +4,7 @@
 `optirank.data.objects.profiles_of` of an AnnData or a data frame.
 `optirank.data.passes.run_pass` is the way to their values. Several data sets of one
 training are a list of profiles over the same genes
-(`optirank.data.joining.join_profiles`).
+(`join_profiles`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
 from optirank.data.errors import DataError
+from optirank.data.genes import check_case, match_genes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+FILE_COLUMN = "file"  # of obs: which of several data sets a sample is from
 
 
 class Opening(NamedTuple):
@@ -49,9 +52,7 @@ class Profiles:
     columns : the features of ``X`` that are these genes.
     gene_of_column : the position of the gene that each of these features is, where
         several features are summed to one gene; None where each is a gene.
-    var : what is known of the genes; columns of text may hold other names.
     source : where the data come from, for messages.
-    name : what they are called among several.
     raw_genes : the genes of ``raw`` of an AnnData whose X or layer is read.
     notes : what a reader has to say; the verb that works on the profiles says it.
     opening : how another process opens the same file; None for what is in memory.
@@ -62,9 +63,7 @@ class Profiles:
     genes: NDArray[np.object_]
     columns: NDArray[np.intp]
     gene_of_column: NDArray[np.intp] | None
-    var: pd.DataFrame
     source: str
-    name: str = ""
     raw_genes: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     opening: Opening | None = None
@@ -90,7 +89,6 @@ class Profiles:
             genes=self.genes[positions],
             columns=columns,
             gene_of_column=None if sums is None else sums.indices,
-            var=self.var.iloc[positions],
         )
 
     def features_of(
@@ -114,13 +112,49 @@ class Profiles:
         sums = csr_matrix(entries, shape=(len(members), len(positions)))
         return self.columns[members], sums
 
-    def other_names(self) -> dict[str, NDArray[np.object_]]:
-        """Other names of the genes: the columns of ``var`` that hold text."""
-        return {
-            str(column): stripped(values)
-            for column, values in self.var.items()
-            if values.dtype.kind not in "biufcmM"
-        }
+
+def join_profiles(
+    parts: Sequence[Profiles], names: Sequence[str] | None = None
+) -> list[Profiles]:
+    """Several data sets over the genes that all of them have, in the order of the
+    first. ``obs`` gets a column that names the data set of a sample.
+
+    ``names`` are what they are called; None for their sources, numbered where two are
+    the same.
+    """
+    if names is None:
+        names = [part.source for part in parts]
+        if len(set(names)) < len(names):
+            names = [f"{name} {number}" for number, name in enumerate(names, 1)]
+    first = parts[0].genes
+    columns = np.array([_places_of(first, part.genes) for part in parts])
+    common = np.flatnonzero((columns >= 0).all(axis=0))
+    if len(common) < 2:
+        raise DataError(
+            f"{some(names)} have {len(common)} genes in common: their gene names may "
+            "be of different kinds (gene_column=)"
+        )
+    joined = []
+    for part, name, places in zip(parts, names, columns, strict=True):
+        same = part.with_genes(places[common])
+        obs = part.obs.assign(**{FILE_COLUMN: name})
+        notes = tuple(f"{name}: {text}" for text in part.notes)
+        joined.append(
+            replace(same, genes=first[common], obs=obs, name=name, notes=notes)
+        )
+    return joined
+
+
+def _places_of(genes: NDArray, others: NDArray) -> NDArray[np.intp]:
+    """Where genes are among others, -1 where they are not; versions of Ensembl ids
+    count only where few names are the same.
+    """
+    places = pd.Index(others).get_indexer(pd.Index(genes))
+    if 2 * (places >= 0).sum() >= len(genes):
+        return places
+    match = match_genes(genes, others)
+    check_case(match)
+    return match.columns
 
 
 def annotations_of(parts: Sequence[Profiles]) -> pd.DataFrame:
@@ -130,9 +164,7 @@ def annotations_of(parts: Sequence[Profiles]) -> pd.DataFrame:
 
 def source_of(parts: Sequence[Profiles]) -> str:
     """Where data come from, for messages; of several data sets, their names."""
-    if len(parts) == 1:
-        return parts[0].source
-    return ", ".join(part.name for part in parts)
+    return ", ".join(part.source for part in parts)
 
 
 def duplicates(names: Iterable[Any]) -> list[Any]:

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import zarr
 from anndata.io import read_elem, sparse_dataset
-from scipy import sparse
 
 from optirank._util.names import some
 from optirank._util.notes import note
@@ -75,11 +74,6 @@ def _anndata_parts(group: Any, path: Path) -> Any:
 
 def _frame(element: Any, path: Path) -> pd.DataFrame:
     """A table of samples or genes."""
-    if not hasattr(element, "keys"):
-        raise DataError(
-            f"{path}: its {element.name.strip('/')!r} was written by anndata before "
-            "0.7; open it with anndata.read_h5ad and write it again"
-        )
     _check_sizes(element, path)
     frame: Any = read_elem(element)
     return frame.set_axis(frame.index.astype(str))
@@ -146,16 +140,17 @@ def stored_matrix(element: Any, path: Path) -> Any:
         raise DataError(
             f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC"
         )
-    if hasattr(element["data"], "nchunks_initialized"):  # of zarr
-        _refuse_lost_positions(element["indices"], element["indptr"])
-        _note_absent_chunks(element["data"])
+    if _n_absent_chunks(element["indices"]):  # of positions that are not all zero
+        raise DataError(
+            f"a chunk of {element['indices'].name} is not there: the folder is not "
+            "complete, copy or fetch it again"
+        )
+    _note_absent_chunks(element["data"])
     return _stored_sparse(element)
 
 
 def _stored_sparse(group: Any) -> Any:
-    """anndata's matrix of a group whose parts fit together; that of half precision is
-    read, in single precision.
-    """
+    """anndata's matrix of a group whose parts fit together."""
     shape = tuple(int(n) for n in group.attrs.get("shape", (0, 0)))
     stored = sparse_dataset(group)
     data = group["data"]
@@ -170,10 +165,6 @@ def _stored_sparse(group: Any) -> Any:
         or data.shape != group["indices"].shape
     ):
         raise ValueError("the parts of its sparse matrix do not fit together")
-    if np.dtype(data.dtype) == np.float16:  # which no sparse matrix holds
-        made = sparse.csc_matrix if stored.format == "csc" else sparse.csr_matrix
-        parts = (data[...].astype(np.float32), group["indices"][...])
-        return made((*parts, group["indptr"][...]), shape=shape)
     return stored
 
 
@@ -199,37 +190,21 @@ def _check_sizes(element: Any, path: Path) -> None:
         )
 
 
+def _n_absent_chunks(array: Any) -> int:
+    """How many chunks of a zarr array are not there, where some are.
+
+    zarr leaves out chunks of zeros; an array without any chunk is all zeros.
+    """
+    n_there = getattr(array, "nchunks_initialized", 0)
+    return array.nchunks - n_there if n_there else 0
+
+
 def _note_absent_chunks(array: Any) -> None:
-    """Say which chunks of a zarr array are not there: they read as zeros.
-
-    zarr leaves out chunks of zeros, so that a chunk that is not there may be right.
-    """
-    n_there = getattr(array, "nchunks_initialized", None)
-    if n_there is not None and 0 < n_there < array.nchunks:
+    """Say which chunks are not there: they read as zeros, which may be right."""
+    n_absent = _n_absent_chunks(array)
+    if n_absent:
         note(
-            f"{array.nchunks - n_there} of the {array.nchunks} chunks of {array.name} "
-            "are not stored and are read as zeros: right if all their values are zero, "
-            "else copy or fetch the folder again"
+            f"{n_absent} of the {array.nchunks} chunks of {array.name} are not stored "
+            "and are read as zeros: right if all their values are zero, else copy or "
+            "fetch the folder again"
         )
-
-
-def _refuse_lost_positions(indices: Any, indptr: Any) -> None:
-    """Refuse a sparse matrix whose positions have lost a chunk.
-
-    A chunk of zeros cannot be right there, save where every row in it has a single
-    entry, in the first column.
-    """
-    if indices.nchunks == indices.nchunks_initialized:
-        return
-    pointers = indptr[...]
-    length = indices.chunks[0]
-    for first in range(0, indices.shape[0], length):
-        positions = indices[first : first + length]
-        entries = np.arange(first, first + len(positions))
-        lines = np.searchsorted(pointers, entries, side="right")
-        # Two entries of one line are never in the same column
-        if not positions.any() and len(np.unique(lines)) < len(lines):
-            raise DataError(
-                f"a chunk of {indices.name} is not there: the folder is not complete, "
-                "copy or fetch it again"
-            )

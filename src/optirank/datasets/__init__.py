@@ -5,6 +5,7 @@ The reader is imported on first use: ``make_unstable_ranks`` needs no anndata or
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from optirank.datasets.synthetic import make_unstable_ranks
@@ -19,9 +20,8 @@ __all__ = ["DataError", "make_unstable_ranks", "read_expression"]
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'optirank.datasets' has no attribute {name!r}")
-    from optirank.data import conversion
-
-    return getattr(conversion, name)
+    home = "errors" if name == "DataError" else "conversion"
+    return getattr(importlib.import_module(f"optirank.data.{home}"), name)
 
 
 def __dir__() -> list[str]:

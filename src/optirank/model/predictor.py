@@ -13,7 +13,7 @@ training, or one half where that is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -246,7 +246,6 @@ def bind(
     model: Model,
     genes: Iterable[str] | None = None,
     *,
-    other_names: Mapping[str, Iterable[str]] | None = None,
     compiled: bool | None = None,
 ) -> Predictor:
     """The model made ready for data with these genes: a `Predictor`.
@@ -255,8 +254,6 @@ def bind(
     ----------
     genes : the names of the data's columns; None when they are those of the
         training data.
-    other_names : other names that the data have for their columns, by kind; where
-        genes are missing that are found by them, that is said.
     compiled : whether to use compiled loops; None uses them where there are samples
         enough to be worth loading numba. Both give the same up to the last few
         bits.
@@ -266,7 +263,7 @@ def bind(
         match = GeneMatch(tuple(panel.genes.tolist()), panel.columns)
         return Predictor(model, match, panel.columns, model.n_features, compiled)
     names = list(genes)
-    match = match_genes(panel.genes.tolist(), names, other_names)
+    match = match_genes(panel.genes.tolist(), names)
     lacking = _lacking(panel, match.present, model.score_classes)
     if lacking:
         raise MissingGenesError(_too_few(match, lacking))
@@ -277,10 +274,10 @@ def bind(
 def _too_few(match: GeneMatch, lacking: list[str]) -> str:
     """Which genes are missing, for which classes, and what to do."""
     n_present = int(match.present.sum())
-    remedy = "check that the gene names are of the same kind as the model's"
-    if match.other_column:
-        column, n_there = match.other_column
-        remedy = f"name the column {column!r}, which has {n_there} (gene_column=)"
+    remedy = (
+        "check that the gene names are of the same kind as the model's, or name "
+        "another column (gene_column=)"
+    )
     if n_present:
         remedy += ", or train again on the genes that are present (query=)"
     return (

@@ -134,7 +134,6 @@ def label_profiles(
         is_large = profiles.n_samples >= _COMPILE_FROM
         predictor = model.bind(
             names,
-            other_names=profiles.other_names(),
             compiled=True if is_large and importlib.util.find_spec("numba") else None,
         )
         check_case(predictor.match)

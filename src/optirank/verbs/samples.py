@@ -15,9 +15,8 @@ import pandas as pd
 from optirank._util.names import counted, some
 from optirank._util.notes import note
 from optirank.data.errors import DataError
-from optirank.data.joining import FILE_COLUMN
 from optirank.data.opening import check_path
-from optirank.data.profiles import text_column
+from optirank.data.profiles import FILE_COLUMN, text_column
 from optirank.data.tables import read_table
 from optirank.estimators.selection import N_FOLDS, make_folds
 from optirank.model.tree import Tree, tree_of_columns, tree_of_table

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from optirank._util.names import some
 from optirank.data.errors import DataError, readable
-from optirank.data.joining import FILE_COLUMN, join_profiles
 from optirank.data.opening import check_path, file_kind, open_profiles
-from optirank.data.profiles import duplicates
+from optirank.data.profiles import FILE_COLUMN, duplicates, join_profiles
 from optirank.data.tables import read_table
 
 if TYPE_CHECKING:

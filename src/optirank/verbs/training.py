@@ -24,7 +24,7 @@ from optirank._util.files import file_digest
 from optirank._util.names import some, valid_text
 from optirank._util.notes import Notes, collected_notes, warn
 from optirank._util.work import using_threads
-from optirank.data.joining import FILE_COLUMN
+from optirank.data.profiles import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.confidence import NEVER
