@@ -140,7 +140,7 @@ def join_profiles(
         obs = part.obs.assign(**{FILE_COLUMN: name})
         notes = tuple(f"{name}: {text}" for text in part.notes)
         joined.append(
-            replace(same, genes=first[common], obs=obs, name=name, notes=notes)
+            replace(same, genes=first[common], obs=obs, source=name, notes=notes)
         )
     return joined
 
