@@ -14,9 +14,8 @@ normal with mean 0.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -70,28 +69,39 @@ def with_factors(values: NDArray, logs: NDArray, scale: str) -> NDArray:
     return np.where(values > 0, np.maximum(values + logs, 0.01 * lowest), values)
 
 
-class Drill:
+class Drill(NamedTuple):
     """How held-out samples were labelled under one condition.
 
     Attributes
     ----------
     kind : "as it is", "failing" or "platform".
     amount : the share of genes that failed, or the strength of the platform.
-    counts : (classes, classes): samples by true class and label, mean over draws.
-    lowest : (classes,): the lowest sensitivity of each class over the draws.
+    draws : samples by draw, true class and label.
     """
 
-    def __init__(self, kind: str, amount: float, *draws: NDArray) -> None:
-        self.kind = kind
-        self.amount = amount
-        self.counts = np.mean(draws, axis=0)
-        sizes = draws[0].sum(axis=1)
-        sizes = np.where(sizes > 0, sizes, np.nan)
-        self.lowest = np.min([draw.diagonal() / sizes for draw in draws], axis=0)
+    kind: str
+    amount: float
+    draws: NDArray[np.float64]
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """(classes, classes): samples by true class and label, mean over draws."""
+        return self.draws.mean(axis=0)
+
+    @property
+    def sensitivity(self) -> NDArray[np.float64]:
+        """(draws, classes): the share of each class that is labelled right; NaN
+        without samples.
+        """
+        sizes = self.draws.sum(axis=2)
+        right = np.diagonal(self.draws, axis1=1, axis2=2)
+        return right / np.where(sizes > 0, sizes, np.nan)
 
 
-class HeldOutSamples:
-    """Samples with the panels of their folds.
+def run_drills(
+    X: Any, codes: NDArray, fold: NDArray, panels: Mapping[int, Panel], n_classes: int
+) -> list[Drill]:
+    """All drills, the samples as they are first, the strongest platform last.
 
     Parameters
     ----------
@@ -103,95 +113,39 @@ class HeldOutSamples:
         The panel that was found without each fold.
     n_classes : int
     """
+    genes = np.unique(np.concatenate([panel.genes for panel in panels.values()]))
+    values = as_dense(X[:, genes])
+    scale = value_scale(X)
 
-    def __init__(
-        self,
-        X: Any,
-        codes: NDArray,
-        fold: NDArray,
-        panels: Mapping[int, Panel],
-        n_classes: int,
-    ) -> None:
-        self._codes = codes
-        self._panels = dict(panels)
-        self._n_classes = n_classes
-        self._scale = value_scale(X)
-        genes = np.unique(np.concatenate([p.genes for p in self._panels.values()]))
-        self._values = as_dense(X[:, genes])
-        self._groups = sort_groups(self._values)
-        self._rows = {}  # of samples of classes that the fold could learn
-        for k, panel in self._panels.items():
+    def label_counts(
+        groups: NDArray, share_lost: float = 0.0, seed: int = 0
+    ) -> NDArray:
+        """Sorted samples by true class and label, without some genes of each panel."""
+        counts = np.zeros((n_classes, n_classes))
+        for k, panel in panels.items():
             rows = np.flatnonzero(fold == k)
-            if len(panel.coef) > 1:
+            if len(panel.coef) > 1:  # the others are of classes it could not learn
                 rows = rows[~np.isnan(panel.coef[codes[rows], 0])]
-            self._rows[k] = rows
-        self._columns = {
-            k: np.searchsorted(genes, panel.genes) for k, panel in self._panels.items()
-        }
-
-    def drills(self) -> Iterator[Drill]:
-        """All drills, the samples as they are first."""
-        yield Drill("as it is", 0.0, self.counts())
-        for share in FAILING:
-            lost = [self._lost_by_chance(share, seed) for seed in range(_DRAWS)]
-            yield Drill("failing", share, *map(self.counts, lost))
-        n_genes = self._values.shape[1]
-        for strength in STRENGTHS:
-            platforms = [
-                with_factors(
-                    self._values, log_factors(n_genes, strength, number), self._scale
-                )
-                for number in range(_PLATFORMS)
-            ]
-            draws = [self.counts(values=values) for values in platforms]
-            yield Drill("platform", strength, *draws)
-
-    def counts(
-        self, lost: Mapping[int, NDArray] | None = None, values: NDArray | None = None
-    ) -> NDArray[np.float64]:
-        """Samples by true class and label.
-
-        Parameters
-        ----------
-        lost : mapping of int to array, optional
-            Positions of the genes of each fold's panel that fail.
-        values : array of shape (n, genes of all panels), optional
-            Other values of the samples than their own.
-        """
-        groups = self._groups if values is None else sort_groups(values)
-        counts = np.zeros((self._n_classes, self._n_classes))
-        for fold, rows in self._rows.items():
-            columns, coef = self._columns[fold], self._panels[fold].coef
-            if lost is not None:
-                columns = np.delete(columns, lost[fold])
-                coef = np.delete(coef, lost[fold], axis=1)
-            labels = best_class(ranked_scores(groups, rows, columns, coef))
-            np.add.at(counts, (self._codes[rows], labels), 1.0)
+            n_genes = len(panel.genes)
+            n_lost = min(round(share * n_genes), max(0, n_genes - _FEWEST))
+            left = np.sort(np.argsort(uniform_numbers(n_genes, seed))[n_lost:])
+            columns = np.searchsorted(genes, panel.genes)[left]
+            labels = best_class(
+                ranked_scores(groups, rows, columns, panel.coef[:, left])
+            )
+            np.add.at(counts, (codes[rows], labels), 1.0)
         return counts
 
-    def _lost_by_chance(self, share: float, seed: int) -> dict[int, NDArray]:
-        """A draw of the genes of each fold's panel that fail."""
-        lost = {}
-        for fold, panel in self._panels.items():
-            n_genes = len(panel.genes)
-            order = np.argsort(uniform_numbers(n_genes, seed))
-            lost[fold] = order[: min(round(share * n_genes), max(0, n_genes - _FEWEST))]
-        return lost
-
-
-def confused_pairs(counts: NDArray) -> list[tuple[int, int, float, float]]:
-    """Pairs of classes by how often one gets the label of the other.
-
-    Of each pair: the two classes, the share of the first that is labelled as the
-    second, and the share of the second that is labelled as the first; the largest share
-    first, without pairs that are never confused.
-    """
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    pairs = []
-    for first, second in itertools.combinations(range(len(shares)), 2):
-        if shares[second, first] > shares[first, second]:
-            first, second = second, first
-        if shares[first, second] > 0:
-            there, back = float(shares[first, second]), float(shares[second, first])
-            pairs.append((first, second, there, back))
-    return sorted(pairs, key=lambda pair: (-pair[2], -pair[3], pair[:2]))
+    groups = sort_groups(values)
+    drills = [Drill("as it is", 0.0, label_counts(groups)[None])]
+    for share in FAILING:
+        draws = [label_counts(groups, share, seed) for seed in range(_DRAWS)]
+        drills.append(Drill("failing", share, np.array(draws)))
+    for strength in STRENGTHS:
+        draws = []
+        for number in range(_PLATFORMS):
+            logs = log_factors(len(genes), strength, number)
+            groups = sort_groups(with_factors(values, logs, scale))
+            draws.append(label_counts(groups))
+        drills.append(Drill("platform", strength, np.array(draws)))
+    return drills

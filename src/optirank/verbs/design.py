@@ -19,11 +19,10 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.matrices import per_ten_thousand, value_scale
-from optirank._util.names import some
-from optirank._util.notes import collected_notes, note, warn
+from optirank._util.notes import collected_notes, note
 from optirank._util.work import one_blas_thread, using_threads
 from optirank.data.errors import DataError
-from optirank.panel.drills import HeldOutSamples
+from optirank.panel.drills import run_drills
 from optirank.panel.samples import class_sums
 from optirank.verbs.design_tables import (
     class_table,
@@ -151,17 +150,15 @@ def design(
         training = train_model(training_set, asked, said, command, source, progress)
         with one_blas_thread():  # products are small, and the same for any machine
             genes = gene_table(training.model, required, listed, means, shares)
-            held_out = HeldOutSamples(
+            drills = run_drills(
                 X,
                 codes,
                 training_set.fold_of[training_set.kept],
                 training.fold_panels,
                 len(samples.classes),
             )
-            drills = list(held_out.drills())
         conditions = condition_table(drills, samples.classes)
         classes = class_table(training.performance.per_class, drills, genes)
-        _warn_of_few_genes(training.model, genes, options.per_class)
         evaluation = None
         if test is not None:
             evaluation = evaluate_profiles(test, training.model, options.label[-1])
@@ -275,21 +272,3 @@ def _within_bounds(
             "bounds"
         )
     return within
-
-
-def _warn_of_few_genes(model: Model, genes: pd.DataFrame, per_class: int) -> None:
-    """Warn of classes, or labels of a tree, that have fewer genes of their own than was
-    asked for.
-    """
-    names = [str(name) for name in model.classes]
-    words, column = "classes", "speaks_for"
-    if model.tree is not None:
-        names, _ = model.tree.contrasts(model.classes)
-        words, column = "labels", "tells"
-    counts = genes[column].value_counts().reindex(names, fill_value=0)
-    few = [f"{name} ({n})" for name, n in counts.items() if n < per_class]
-    if few:
-        warn(
-            f"{words} with fewer than {per_class} genes whose weight is largest for "
-            f"them: {some(few, 10)}; their other genes speak more for another"
-        )

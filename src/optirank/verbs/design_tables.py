@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.metrics import balanced
-from optirank.panel.drills import confused_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,9 +35,10 @@ def condition_table(drills: Sequence[Drill], classes: NDArray) -> pd.DataFrame:
     """
     lines = []
     for drill in drills:
-        sizes = drill.counts.sum(axis=1)
-        accuracy, (low, high) = balanced(drill.counts.diagonal(), sizes)
-        weakest = drill.lowest if np.isfinite(drill.lowest).any() else np.zeros(1)
+        counts = drill.counts
+        accuracy, (low, high) = balanced(counts.diagonal(), counts.sum(axis=1))
+        lowest = drill.sensitivity.min(axis=0)
+        weakest = np.nanargmin(lowest)
         lines.append(
             {
                 "kind": drill.kind,
@@ -47,8 +47,8 @@ def condition_table(drills: Sequence[Drill], classes: NDArray) -> pd.DataFrame:
                 "balanced_accuracy": accuracy,
                 "low": low,
                 "high": high,
-                "lowest": np.nanmin(weakest),
-                "lowest_class": str(classes[np.nanargmin(weakest)]),
+                "lowest": lowest[weakest],
+                "lowest_class": str(classes[weakest]),
             }
         )
     return pd.DataFrame(lines)
@@ -72,34 +72,30 @@ def class_table(
         }
     )
     for drill in drills[1:]:
-        sizes = drill.counts.sum(axis=1)
-        shares = drill.counts.diagonal() / np.where(sizes > 0, sizes, np.nan)
-        table[condition_words(drill.kind, drill.amount)] = shares
+        words = condition_words(drill.kind, drill.amount)
+        table[words] = drill.sensitivity.mean(axis=0)
     return table
 
 
 def confusion_table(drills: Sequence[Drill], classes: NDArray) -> pd.DataFrame:
-    """Pairs of classes that are confused, as it is and on the strongest platforms.
-
-    Columns: ``class``, ``labelled``, ``share`` of the first that is labelled as the
-    second, ``back`` of the second as the first, and the same for ``platform`` and
-    ``platform_back``.
+    """Classes that are confused, the most frequent confusion first: ``class`` and
+    ``labelled``, the ``share`` of the first that is labelled as the second, and the
+    same on the strongest ``platform``.
     """
-    strongest = drills[-1].counts
-    shares = strongest / np.maximum(strongest.sum(axis=1, keepdims=True), 1.0)
-    lines = [
+    plain, strongest = (
+        drill.counts / np.maximum(drill.counts.sum(axis=1, keepdims=True), 1.0)
+        for drill in (drills[0], drills[-1])
+    )
+    truth, label = np.nonzero(plain * (1.0 - np.eye(len(classes))))
+    table = pd.DataFrame(
         {
-            "class": str(classes[first]),
-            "labelled": str(classes[second]),
-            "share": there,
-            "back": back,
-            "platform": float(shares[first, second]),
-            "platform_back": float(shares[second, first]),
+            "class": classes[truth].astype(str),
+            "labelled": classes[label].astype(str),
+            "share": plain[truth, label],
+            "platform": strongest[truth, label],
         }
-        for first, second, there, back in confused_pairs(drills[0].counts)
-    ]
-    columns = ["class", "labelled", "share", "back", "platform", "platform_back"]
-    return pd.DataFrame(lines, columns=pd.Index(columns))
+    )
+    return table.sort_values("share", ascending=False, kind="stable", ignore_index=True)
 
 
 def gene_table(
