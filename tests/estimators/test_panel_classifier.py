@@ -164,7 +164,7 @@ def held_out_with(wrong):
         for k, n_wrong in enumerate(of_folds):
             z[np.flatnonzero(fold == k)[:n_wrong]] *= -1
         scores[size] = z[:, None]
-    return HeldOut(np.arange(100), codes, fold, scores, {})
+    return HeldOut(np.arange(100), codes, fold, scores, {}, {})
 
 
 @pytest.mark.parametrize(

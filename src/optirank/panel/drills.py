@@ -127,7 +127,7 @@ def run_drills(
             if len(panel.coef) > 1:  # the others are of classes it could not learn
                 rows = rows[~np.isnan(panel.coef[codes[rows], 0])]
             n_genes = len(panel.genes)
-            n_lost = min(round(share * n_genes), max(0, n_genes - _FEWEST))
+            n_lost = min(round(share_lost * n_genes), max(0, n_genes - _FEWEST))
             left = np.sort(np.argsort(uniform_numbers(n_genes, seed))[n_lost:])
             columns = np.searchsorted(genes, panel.genes)[left]
             labels = best_class(

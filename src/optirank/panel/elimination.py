@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -77,8 +76,7 @@ class Panel:
         self.coef = np.ascontiguousarray(coef[:, order])
 
 
-@dataclass(frozen=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """Scores of samples by panels that were found without them.
 
     Samples of a class that the training part of their fold lacks are left out.
@@ -101,7 +99,7 @@ class HeldOut:
     fold: NDArray
     scores: dict[int, NDArray]
     with_fewer: dict[tuple[int, float], NDArray]
-    panels: dict[tuple[int, int], Panel] = field(default_factory=dict)
+    panels: dict[tuple[int, int], Panel]
 
     def curve(self) -> list[tuple[int, float, float]]:
         """Size, balanced accuracy, its standard error over the folds."""
@@ -282,8 +280,7 @@ def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[in
     return [size for size in SIZES if least <= size < most] + [most]
 
 
-@dataclass(frozen=True)
-class RankedSamples:
+class RankedSamples(NamedTuple):
     """Sorted samples with their classes, on which genes are eliminated and panels
     fitted.
     """
