@@ -56,7 +56,7 @@ def test_a_tree_is_read_from_a_table_of_two_columns(tmp_path):
     _, tree, ids = labels_of_samples(obs, options(tree=path), "data")
     assert tree.path("B cell") == ("lymphocyte", "B cell")
     assert tree.path("tumour") == ("tumour",)
-    assert ids is None
+    assert ids == {}
     path.write_text("label;parent\n'B cell';lymphocyte\n")
     assert read_pairs(path, "two") == [("'B cell'", "lymphocyte")]
     path.write_text("label,parent,more\nCD4 T cell,a,b\n")

@@ -4,6 +4,7 @@ and which of them can be used.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -105,9 +106,15 @@ def labelled_samples(
     _note_words(names)
     if tree is not None:
         tree = tree.of_classes(classes)
-    terms: dict[str, str] = {}
-    if ids is not None:
-        terms = _terms_of(ids, classes.tolist() if tree is None else tree.labels)
+    terms = {}
+    if ids:
+        named = classes.tolist() if tree is None else tree.labels
+        terms = {str(name): ids[name] for name in named if ids.get(name)}
+        lacking = [name for name in named if name not in terms]
+        note(
+            f"{len(terms)} of {len(named)} labels have an id; without one: "
+            f"{some(lacking)}"
+        )
     sources = fold_of = None
     if batches is None:  # folds follow from the samples, not read yet
         _note_donors(obs.iloc[rows], options.label[-1])
@@ -158,7 +165,7 @@ def joined_labels(
 
 def labels_of_samples(
     obs: pd.DataFrame, options: TrainingOptions, source: str
-) -> tuple[pd.Series, Tree | None, Mapping[str, str] | None]:
+) -> tuple[pd.Series, Tree | None, dict[str, str]]:
     """The finest labels, NaN where there is none; the tree of coarser ones above them;
     and ids of labels.
 
@@ -174,11 +181,8 @@ def labels_of_samples(
     elif options.tree is not None:
         counts = {str(name): int(n) for name, n in labels.value_counts().items()}
         pairs = read_pairs(options.tree, "a label and its parent")
-        where = "the tree"
-        if not isinstance(options.tree, Mapping):
-            where = str(options.tree)
-        tree = tree_of_table(pairs, counts, where)
-    ids = None
+        tree = tree_of_table(pairs, counts, "the tree")
+    ids = {}
     if options.ontology is not None:
         ids = dict(read_pairs(options.ontology, "a label and its id"))
     if tree is not None and tree.depth == 1:
@@ -209,14 +213,6 @@ def read_pairs(
     if frame.shape[1] != 1:
         raise DataError(f"{path} has {frame.shape[1] + 1} columns: give two, {what}")
     return list(zip(frame.index, frame.iloc[:, 0].str.strip(), strict=True))
-
-
-def _terms_of(ids: Mapping[str, str], labels: Sequence[str]) -> dict[str, str]:
-    """The ids of labels; a note says which have none."""
-    lacking = [name for name in labels if not ids.get(name)]
-    without = f"; without one: {some(lacking)}" if lacking else ""
-    note(f"{len(labels) - len(lacking)} of {len(labels)} labels have an id{without}")
-    return {name: ids[name] for name in labels if ids.get(name)}
 
 
 def _usable_rows(
@@ -268,14 +264,10 @@ def _folds_of_sources(
             f"{source}: column {batch!r} has the single value {str(sources[0])!r}, so "
             "no source can be left out: leave the column out, or name another (batch=)"
         )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            folds = make_folds(codes, N_FOLDS, sources)
-        except ValueError:
-            folds = []
-    for warning in caught:
-        note(str(warning.message))
+    folds = []
+    with warnings.catch_warnings(), contextlib.suppress(ValueError):
+        warnings.simplefilter("ignore")  # it is said below what is not learned
+        folds = make_folds(codes, N_FOLDS, sources)
     learned = [(test, np.isin(codes[test], codes[train])) for train, test in folds]
     usable = [test for test, can_learn in learned if can_learn.any()]
     if not usable:
