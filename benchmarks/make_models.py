@@ -49,9 +49,8 @@ import optirank
 from optirank._util.files import write_text
 from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError
-from optirank.data.joining import FILE_COLUMN, join_profiles
 from optirank.data.objects import profiles_of
-from optirank.data.profiles import duplicates
+from optirank.data.profiles import FILE_COLUMN, duplicates, join_profiles
 from optirank.model import Tree
 from optirank.model.card import Card, JudgedSet
 from optirank.verbs.labelling import label_profiles

@@ -95,8 +95,7 @@ def test_a_model_is_made_again_from_its_recipe(name, data_folder, tmp_path):
     assert again.keys() == shipped.keys()
     for place, value in shipped.items():
         if isinstance(value, float):
-            drawn = "missing" in place  # at random, by a rule that changed since
-            value = pytest.approx(value, rel=1e-3, abs=0.1 if drawn else 1e-6)
+            value = pytest.approx(value, rel=1e-3, abs=1e-6)
         assert again[place] == value, place
 
 

@@ -14,8 +14,8 @@ from optirank import Model, OptirankClassifier, PanelClassifier, load, save
 from optirank.datasets import make_unstable_ranks
 
 
-def main(folder: Path) -> pd.DataFrame:
-    """Fit, save, load and label; the table of labels."""
+def main(folder: Path) -> NDArray:
+    """Fit, save, load and label; the labels."""
     data = make_unstable_ranks(n_samples=200, random_state=0)
     names = np.array([f"gene{column}" for column in range(data.X.shape[1])])
     frame = pd.DataFrame(data.X, columns=names)
@@ -35,4 +35,4 @@ def main(folder: Path) -> pd.DataFrame:
     trained = optirank.tl.train(adata, "state", n_genes=20)
     optirank.tl.annotate(adata, trained)
     print(adata.obs["optirank"].value_counts())
-    return smaller.label(frame)
+    return smaller.predict(frame)
