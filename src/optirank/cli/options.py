@@ -150,8 +150,3 @@ def renamed(items: Sequence[str] | None) -> dict[str, str]:
             )
         names[theirs] = ours
     return names
-
-
-def reading(**options: Any) -> dict[str, Any]:
-    """Those options of reading that are given."""
-    return {name: value for name, value in options.items() if value}

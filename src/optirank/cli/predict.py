@@ -20,6 +20,7 @@ from optirank.cli.outputs import (
     show_performance,
     show_table,
 )
+from optirank.verbs.options import PredictOptions
 
 if TYPE_CHECKING:
     from optirank.verbs.evaluation import Evaluation
@@ -70,20 +71,19 @@ def predict(
     """
     from optirank.model import load
     from optirank.verbs.label_files import predict_file, record_path, write_record
-    from optirank.verbs.options import PredictOptions
 
     record = None if out == STDOUT else record_path(out)
     options = PredictOptions(
         adapt=adapt, target_error=target_error, threshold=threshold, clusters=clusters
     )
-    reading = opt.reading(
-        layer=layer,
-        table=table,
-        gene_column=gene_column,
-        genes_in=genes_in,
-        samples=samples,
-        invert=invert,
-    )
+    reading: dict[str, Any] = {
+        "layer": layer,
+        "table": table,
+        "gene_column": gene_column,
+        "genes_in": genes_in,
+        "samples": samples,
+        "invert": invert,
+    }
     written = {"the labels": out, "the record of the labels": record}
     inputs = [*query, model, samples]
     with outputs(written | {"the report": report}, inputs, force=force) as target:
@@ -168,7 +168,6 @@ def evaluate(
     from optirank.data.opening import open_profiles
     from optirank.model import load
     from optirank.verbs.evaluation import evaluate_profiles
-    from optirank.verbs.options import PredictOptions
 
     if out not in (None, STDOUT) and out.suffix.lower() not in (".csv", ".json"):
         raise ValueError(
@@ -179,14 +178,14 @@ def evaluate(
         adapt=adapt, target_error=target_error, threshold=threshold
     )
     names = opt.renamed(mapping)
-    reading = opt.reading(
-        layer=layer,
-        table=table,
-        gene_column=gene_column,
-        genes_in=genes_in,
-        samples=samples,
-        invert=invert,
-    )
+    reading: dict[str, Any] = {
+        "layer": layer,
+        "table": table,
+        "gene_column": gene_column,
+        "genes_in": genes_in,
+        "samples": samples,
+        "invert": invert,
+    }
     written = {"the tables": out, "the report": report}
     with outputs(written, [query, model, samples], force=force) as target:
         fitted = load(model)

@@ -118,14 +118,14 @@ def train(
         include=include or (),
         exclude=exclude or (),
     )
-    reading = opt.reading(
-        layer=layer,
-        table=table,
-        gene_column=gene_column,
-        genes_in=genes_in,
-        samples=samples,
-        invert=invert,
-    )
+    reading: dict[str, Any] = {
+        "layer": layer,
+        "table": table,
+        "gene_column": gene_column,
+        "genes_in": genes_in,
+        "samples": samples,
+        "invert": invert,
+    }
     written = {"the model": out, "the report": report}
     named = [*(query or ()), *(include or ()), *(exclude or ())]
     inputs = [*files, *named, tree, ontology, samples]
@@ -248,14 +248,14 @@ def design(
         include=include or (),
         exclude=exclude or (),
     )
-    reading = opt.reading(
-        layer=layer,
-        table=table,
-        gene_column=gene_column,
-        genes_in=genes_in,
-        samples=samples,
-        invert=invert,
-    )
+    reading: dict[str, Any] = {
+        "layer": layer,
+        "table": table,
+        "gene_column": gene_column,
+        "genes_in": genes_in,
+        "samples": samples,
+        "invert": invert,
+    }
     judging: Any = nullcontext()
     if test is not None:
         judging = open_profiles(test, label=[asked.label[-1]])

@@ -168,13 +168,13 @@ def agreement(labels: Labels, *, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    trust = labels.trust
-    if trust is None or trust.compared is None:
+    checks = labels.checks
+    if checks is None or checks.compared is None:
         raise DataError(
             "these labels cannot be checked by genes outside the panel: "
-            f"{'they are of several files' if trust is None else trust.unchecked}"
+            f"{'they are of several files' if checks is None else checks.unchecked}"
         )
-    return draw_agreement(trust.compared, trust.classes, ax=ax)
+    return draw_agreement(checks.compared, checks.classes, ax=ax)
 
 
 def draw_agreement(

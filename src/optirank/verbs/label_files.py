@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import check_outputs, file_digest, replacing, write_text
+from optirank._util.names import valid_text
 from optirank.data.cluster import on_cluster
 from optirank.data.errors import DataError, need
 from optirank.data.opening import open_profiles
@@ -80,7 +81,9 @@ def predict_file(
         inputs = [*paths, Path(asked["samples"])]
         asked["samples"] = inputs[-1].name
     labels.record["options"] |= asked
-    labels.record["inputs"] = {file.name: file_digest(file) for file in inputs}
+    labels.record["inputs"] = {
+        valid_text(file.name): file_digest(file) for file in inputs
+    }
     write_labels(labels, out, paths[0])
     return labels
 
