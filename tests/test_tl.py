@@ -23,14 +23,10 @@ from example_model import (
 )
 from optirank.cli.predict import evaluate, predict
 from optirank.cli.train import design, train
-from optirank.data.objects import profiles_of
 from optirank.datasets import DataError
 from optirank.model import MissingGenesError, save
 from optirank.report import write_page
 from optirank.verbs.label_files import predict_file
-from optirank.verbs.labels import FURTHER
-from optirank.verbs.options import PredictOptions
-from profiles import label_profiles
 
 
 @pytest.fixture
@@ -67,6 +63,7 @@ def test_the_fields_that_are_set(model, adata):
     assert set(adata.obs) - set(before.obs) == {
         "optirank",
         "optirank_confidence",
+        "optirank_likeness",
         "optirank_withheld_because",
     }
     assert (adata.X != before.X).nnz == 0
@@ -94,15 +91,6 @@ def test_another_key_and_a_copy(model, adata):
     assert "kind_proba" in found.obsm
     assert "kind" not in adata.obs
     assert not adata.uns
-
-
-def test_columns_of_former_labels_under_a_key_go(model, adata):
-    adata.obs["optirank_mine"] = "kept"
-    optirank.tl.annotate(adata, model, clusters="leiden")
-    assert "optirank_cluster_label" in adata.obs
-    optirank.tl.annotate(adata, model)
-    assert "optirank_cluster_label" not in adata.obs
-    assert {"optirank", "optirank_confidence", "optirank_mine"} <= set(adata.obs)
 
 
 class Container:
@@ -207,39 +195,25 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
 def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, capsys):
     save(model, tmp_path / "model.optirank")
     adata = adata[:, adata.var_names != panel_names(model)[0]].copy()
-    optirank.tl.annotate(
+    labels = optirank.tl.annotate(
         adata, tmp_path / "model.optirank", threshold=0.9, clusters="leiden"
     )
+    assert set(labels.clusters["cluster"]) == set(adata.obs["leiden"].astype(str))
     withheld = adata.obs["optirank"] == "unassigned"
     assert (withheld == (adata.obs["optirank_confidence"] < 0.9)).all()
     printed = capsys.readouterr().out  # without a setting
     assert f"{withheld.sum()} of {N_QUERY} labels (" in printed
     assert "1 of 30 genes is missing" in printed
-    labels = adata.obs.groupby("leiden", observed=True)[
-        "optirank_cluster_label"
-    ].nunique()
-    assert (labels == 1).all()
 
 
 def test_columns_that_are_not_written_again_are_removed(model, adata, tmp_path):
-    optirank.tl.annotate(adata, model, clusters="leiden")
+    adata.obs["optirank_leaf"] = "of a tree"
     adata.obs["optirank_mine"] = 1
     adata.write_h5ad(tmp_path / "query.h5ad")
     optirank.tl.annotate(adata, model)
     left = [name for name in adata.obs if name.startswith("optirank")]
-    plain = ["", "_confidence", "_mine", "_withheld_because"]
+    plain = ["", "_confidence", "_likeness", "_mine", "_withheld_because"]
     assert sorted(left) == [f"optirank{name}" for name in plain]
-    labels = label_profiles(
-        profiles_of(adata), model, PredictOptions(clusters="leiden")
-    )
-    n_samples = len(labels.chosen)
-    labels = replace(
-        labels,
-        files=np.full(n_samples, "query.h5ad"),
-        alarms=np.full(n_samples, "an alarm", dtype=object),
-    )
-    of_trees = {"leaf", "leaf_confidence"}
-    assert set(labels.further()) | of_trees == {*FURTHER, "cluster"}
     predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad")
     written = anndata.read_h5ad(tmp_path / "out.h5ad").obs
     assert sorted(name for name in written if name.startswith("optirank")) == sorted(

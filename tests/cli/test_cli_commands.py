@@ -124,7 +124,7 @@ def test_labels_by_level_from_train_to_evaluate(folder):
     done = good("evaluate", QUERY, "-m", "m.optirank", *EVALUATE[-2:], "-o", "all.json")
     assert "right but coarse" in " ".join(done.stdout.split())
     tables = json.loads(Path("all.json").read_text())["tables"]
-    assert {"levels", "confusion of level 1"} <= set(tables)
+    assert "levels" in tables
     good(*words, "--label", "kind,cell_type", "-f")
     assert load("m.optirank").tree.parents["nk cell"] == "nk"
     done = optirank(*words, "--label", "kind", "--map", "nk", "-f")
