@@ -130,12 +130,12 @@ def test_check_finds_what_is_wrong(tmp_path):
     values[1] = 0.0
     data = make(values, ["A", "B", "A"], labels=["a"] * 5 + ["b"])
     table = write_table(data, tmp_path / "t.csv")
-    found = describe(table, values=True, genes_in="columns", annotations=["cell_type"])
+    found = describe(table, values=True, genes_in="columns", exclude=["cell_type"])
     text = " ".join(found.notes)
     assert found.errors == []
     assert found.values == "counts"
     for word in (
-        "occur more than once: A",
+        "occurs more than once",
         "without any expression",
         "b (1)",
         "'platform'",

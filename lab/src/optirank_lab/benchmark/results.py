@@ -116,7 +116,7 @@ class Storage:
         self.folder.mkdir(parents=True, exist_ok=True)
         with _lock(self.folder / _LOCK):
             # What a run that was killed left
-            for path in self.folder.rglob(".*.json.????????.tmp"):
+            for path in self.folder.rglob(".????????????????.tmp"):
                 path.unlink(missing_ok=True)
             if not (self.folder / "run.json").is_file():
                 self._write("run.json", self._run_record(profile, seed), indent=1)

@@ -34,7 +34,7 @@ def made(X: Any, genes: Any, obs: pd.DataFrame, source: str) -> AnnData:
             f"{len(obs)} sample names and {len(genes)} gene names"
         )
     var = pd.DataFrame(index=pd.Index(genes, dtype=object).astype(str))
-    obs = obs.set_axis(obs.index.astype(str))
+    obs = obs.set_axis(obs.index.astype(str).rename(None))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*names are not unique")
         return AnnData(X, obs, var, {_ORIGIN: source})
