@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from model_cases import (
     as_frame,
     full,
-    gene_names,
     make_model,
     make_panel,
     make_samples,
@@ -156,18 +155,6 @@ def test_an_anndata_is_refused_with_the_function_to_use():
 
     with pytest.raises(TypeError, match=r"optirank\.tl\.annotate"):
         make_panel().predict(LooksLikeAnnData())
-
-
-@pytest.mark.parametrize("make", [make_model, make_panel])
-@pytest.mark.parametrize("to", [np.asarray, sparse.csr_array, sparse.csc_array])
-def test_a_narrowed_predictor_takes_the_columns_that_were_read(make, to):
-    model = make(n_genes=40)
-    X = to(make_samples(0, 5, 40))
-    predictor = model.bind(gene_names(40))
-    assert len(predictor.columns) == model.n_genes < 40
-    np.testing.assert_array_equal(
-        predictor.narrowed().scores(X[:, predictor.columns]), predictor.scores(X)
-    )
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])

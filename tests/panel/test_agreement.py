@@ -8,10 +8,8 @@ from scipy.stats import rankdata
 from optirank.panel.further import (
     CLEAR,
     FEWEST_GENES,
-    MOST_SAMPLES,
     RanksByLabel,
     agreement_of,
-    every_so_many,
     further_genes,
 )
 from optirank.panel.samples import class_sums, fold_matrix, places_in_sample
@@ -154,9 +152,3 @@ def test_genes_that_tell_no_class_check_nothing():
         X[:, column] = rng.permutation(X[:, column])
     sums = class_sums(places_in_sample(X), codes, 3)
     assert not len(further_genes(sums, np.arange(20)))
-
-
-@pytest.mark.parametrize("n_samples", [1, 1999, 2000, 2001, 1_000_000])
-def test_at_most_some_two_thousand_samples_are_looked_at(n_samples):
-    n_looked_at = len(range(0, n_samples, every_so_many(n_samples)))
-    assert min(n_samples, MOST_SAMPLES // 2) <= n_looked_at <= MOST_SAMPLES

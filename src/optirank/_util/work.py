@@ -55,22 +55,22 @@ def worker_count(n_jobs: int | None) -> int:
     return effective_n_jobs(n_jobs)
 
 
-_threads_in_use: ContextVar[int] = ContextVar("threads_in_use", default=1)
+_n_jobs: ContextVar[int | None] = ContextVar("n_jobs", default=None)
 
 
 @contextmanager
 def using_threads(n_jobs: int | None) -> Iterator[None]:
     """Let what is called inside use so many threads, see `worker_count`."""
-    token = _threads_in_use.set(worker_count(n_jobs))
+    token = _n_jobs.set(n_jobs)
     try:
         yield
     finally:
-        _threads_in_use.reset(token)
+        _n_jobs.reset(token)
 
 
 def threads_in_use() -> int:
     """How many threads to use here: those of the verb that runs, else one."""
-    return _threads_in_use.get()
+    return worker_count(_n_jobs.get())  # asked late: joblib takes a while to load
 
 
 @contextmanager

@@ -14,7 +14,7 @@ training, or one half where that is not known.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +25,9 @@ from optirank._util.notes import note, warn
 from optirank.data.genes import GeneMatch, match_genes
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import Likeness
-from optirank.panel.votes import centred_ranks, scores_of_ranks, vote_scores
+from optirank.panel.votes import vote_scores
 from optirank.ranks.scoring import (
     check_ties,
-    needed_values,
     probabilities,
     score_rows,
 )
@@ -162,32 +161,16 @@ class Predictor:
         """The panel of the model."""
         return self.model.panel
 
-    def narrowed(self) -> Predictor:
-        """The same for data of which only ``columns`` were read, in that order."""
-        n_columns = len(self.columns)
-        return replace(self, columns=np.arange(n_columns), n_columns=n_columns)
-
-    def ranks(self, X: Any) -> NDArray[np.float64]:
-        """Centred ranks of the panel's genes among themselves, of a block of samples
-        (rows).
-        """
-        values = needed_values(self._matrix(X), slice(None), self.columns)
-        return centred_ranks(values, compiled=self.compiled)
-
-    def scores(self, X: Any, ranks: NDArray | None = None) -> NDArray[np.float64]:
+    def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of the samples (rows) of X: (n,) for two classes, else (n,
         classes).
-
-        ``ranks`` are those of X (`ranks`), where they are known.
         """
         X = self._matrix(X)
         panel = self.panel
         present = self.match.present
         coef = panel.coef[:, present]
         references = panel.references
-        if references is None and ranks is not None:
-            scores = scores_of_ranks(ranks, coef)
-        elif references is None:
+        if references is None:
             scores = vote_scores(X, self.columns, coef, compiled=self.compiled)
         else:
             means = references.stand_ins(present)
@@ -198,16 +181,6 @@ class Predictor:
                 X, coef, gamma, base, references.ties, self.columns, self.compiled
             )
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def likeness(self, ranks: NDArray, codes: NDArray) -> NDArray[np.float64]:
-        """How much samples look like their class, as a share of what is typical: by
-        their centred ranks and the positions of the classes; NaN where the model does
-        not tell.
-        """
-        typical = self.panel.likeness
-        if typical is None:
-            return np.full(len(codes), np.nan)
-        return typical.relative(ranks, codes, self.match.present)
 
     def say(self) -> None:
         """Note which genes are missing, and what it cost held-out samples to lack so

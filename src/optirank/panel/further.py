@@ -165,11 +165,6 @@ def agreement_of(reference: NDArray, counts: NDArray, means: NDArray) -> Agreeme
     return Agreement(labels[:0], reference[:0], means[:0])
 
 
-def every_so_many(n_samples: int) -> int:
-    """Every how many-th sample of a query is looked at."""
-    return max(1, -(-n_samples // MOST_SAMPLES))
-
-
 def learn_from_query(probabilities: NDArray, run_pass: Pass, n_genes: int) -> NDArray:
     """Probabilities of the query's samples after learning from the query itself.
 

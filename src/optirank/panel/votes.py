@@ -76,17 +76,15 @@ def vote_scores(
     return scores
 
 
-def centred_ranks(values: Any, *, compiled: bool | None = None) -> NDArray[np.float64]:
+def centred_ranks(values: Any, *, compiled: bool = False) -> NDArray[np.float64]:
     """Centred ranks of all genes of some samples among themselves."""
     values = as_dense(values)
-    if compiled is None:
-        compiled = worth_compiling(len(values), 1)
     if not compiled:
         every = np.ones(values.shape[1])
         return centred(np.rint(2 * weighted_ranks(values, every, scale=False)))
     from optirank.ranks.orders import doubled_ranks  # loads numba
 
-    return centred(doubled_ranks(values, threads_in_use()))
+    return centred(doubled_ranks(values))
 
 
 def scores_of_ranks(ranks: NDArray, coef: NDArray) -> NDArray[np.float64]:

@@ -189,20 +189,19 @@ def write_record(labels: Labels, out: Path) -> Path:
 def _write_csv(samples: pd.DataFrame, path: Path) -> None:
     """Write a table with four digits; looking digits up is faster than printing."""
     digits = np.array([f"{k / _TOP:.4f}" for k in range(_TOP + 1)], dtype=object)
-
-    def texts(name: str, values: np.ndarray) -> list[Any]:
-        if name == "likeness":  # not within 0 and 1
-            return ["" if value != value else f"{value:.4f}" for value in values]
-        if values.dtype.kind == "f":
-            return digits[np.rint(values * _TOP).astype(np.intp)].tolist()
-        return values.tolist()
-
     with path.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(samples.columns)
         for start in range(0, len(samples), _ROWS):
-            part = samples.iloc[start : start + _ROWS]
-            columns = [texts(str(name), part[name].to_numpy()) for name in part]
+            columns = []
+            for name in samples:
+                values = samples[name].to_numpy()[start : start + _ROWS]
+                if name == "likeness":  # not within 0 and 1
+                    texts = np.char.mod("%.4f", values)
+                    values = np.where(np.isnan(values), "", texts)
+                elif values.dtype.kind == "f":
+                    values = digits[np.rint(values * _TOP).astype(np.intp)]
+                columns.append(values.tolist())
             writer.writerows(zip(*columns, strict=True))
 
 

@@ -10,6 +10,7 @@ target error raises its threshold where the query's own confidences are low.
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ from optirank.model.confidence import raise_threshold
 from optirank.model.file import model_digest
 from optirank.model.likeness import ValueCounter, note_values
 from optirank.model.tree import SURE
-from optirank.panel.further import RanksByLabel, agreement_of, every_so_many
+from optirank.panel.further import MOST_SAMPLES, RanksByLabel, agreement_of
+from optirank.panel.votes import centred_ranks, scores_of_ranks
 from optirank.ranks.scoring import best_class
 from optirank.verbs.checks import Checks
 from optirank.verbs.labels import (
@@ -83,8 +85,12 @@ class Labelling:
         self.genes = np.union1d(predictor.columns, further)
         self._panel = np.searchsorted(self.genes, predictor.columns)
         self._further = np.searchsorted(self.genes, further)
-        self._predictor = predictor.narrowed()
-        self._every = every_so_many(n_samples)
+        n_panel = len(self._panel)
+        self._predictor = replace(
+            predictor, columns=np.arange(n_panel), n_columns=n_panel
+        )
+        self._coef = predictor.panel.coef[:, predictor.match.present]
+        self._every = max(1, -(-n_samples // MOST_SAMPLES))
         self.ranks = RanksByLabel(None, len(predictor.model.classes))
         self.values = ValueCounter()
         self.moments = GeneMoments()
@@ -93,11 +99,19 @@ class Labelling:
 
     def add(self, block: Any, rows: slice) -> None:
         """Score the samples of a block."""
+        predictor = self._predictor
         values = as_dense(block[:, self._panel])
-        ranks = self._predictor.ranks(values)
-        scores = self._predictor.scores(values, ranks)
+        ranks = centred_ranks(values, compiled=bool(predictor.compiled))
+        if predictor.panel.references is None:
+            scores = scores_of_ranks(ranks, self._coef)
+            scores = scores[:, 0] if len(self._coef) == 1 else scores
+        else:
+            scores = predictor.scores(values)
         codes = best_class(scores)
-        likeness = self._predictor.likeness(ranks, codes)
+        likeness = np.full(len(codes), np.nan)
+        if predictor.panel.likeness is not None:
+            present = predictor.match.present
+            likeness = predictor.panel.likeness.relative(ranks, codes, present)
         is_tied = (values == values[:, :1]).all(axis=1)
         self._parts.append((scores, likeness, is_tied))
         self.values.add(values)
@@ -172,11 +186,18 @@ def label_profiles(
         # One text for all samples: np.full makes one per sample
         alarm = np.array(["; ".join(said.warnings)], dtype=object)
         columns["alarm"] = alarm.repeat(len(chosen))
-    samples = _sample_table(profiles, model, columns, probabilities)
+    columns["sample"] = profiles.sample_names
+    names_of_classes = [f"probability_{name}" for name in model.classes]
+    columns |= dict(zip(names_of_classes, probabilities.T, strict=True))
+    order = ["sample", "label", "confidence", *names_of_classes, *FURTHER]
+    samples = pd.DataFrame({name: columns[name] for name in order if name in columns})
     record |= rule
     record["notes"] = np.array([*said.warnings, *said.notes], dtype=object)
     if clusters is not None:
         clusters = cluster_table(clusters, samples, record["withheld_label"])
+    explanation = None
+    if len(chosen) == 1:
+        explanation = _explain(predictor, look.sample, chosen[0])
     return Labels(
         model=model,
         source=profiles.source,
@@ -187,7 +208,7 @@ def label_profiles(
         missing=predictor.match.missing,
         record=record,
         clusters=clusters,
-        explanation=_explain(predictor, look.sample, chosen),
+        explanation=explanation,
         checks=checks,
     )
 
@@ -292,8 +313,12 @@ def _decide(
             f"{samples} the same value in all genes of the panel, and no label is given"
         )
     words = np.array([*model.labels, withheld_word(model.labels)], dtype=object)
-    columns["label"] = np.where(is_below | is_tied, words[-1], words[codes])
+    places = np.where(is_below | is_tied, len(words) - 1, codes)
+    columns["label"] = words[places]
     columns["confidence"] = confidence
+    if model.terms:
+        ids = [model.terms.get(name, _NO_ID) for name in words]
+        columns[ID_COLUMN] = np.array(ids, dtype=object)[places]
     columns["withheld_because"] = np.select(
         [is_tied, is_below],
         np.array([NO_INFORMATION, LOW_CONFIDENCE], dtype=object),
@@ -332,27 +357,6 @@ def _threshold(
     return threshold, f"{why}; an error is an aim on data like the training"
 
 
-def _sample_table(
-    profiles: Profiles,
-    model: Model,
-    columns: dict[str, Any],
-    probabilities: NDArray,
-) -> pd.DataFrame:
-    """One line per sample, see `Labels`."""
-    names = [f"probability_{name}" for name in model.classes]
-    columns = {
-        "sample": profiles.sample_names,
-        **columns,
-        **dict(zip(names, probabilities.T, strict=True)),
-    }
-    if model.terms:
-        ids = [model.terms.get(name, _NO_ID) for name in columns["label"]]
-        columns[ID_COLUMN] = np.array(ids, dtype=object)
-    order = ["sample", "label", "confidence", *names, "likeness", "withheld_because"]
-    order += [name for name in FURTHER if name in columns and name not in order]
-    return pd.DataFrame({name: columns[name] for name in order})
-
-
 def _record(
     profiles: Profiles, predictor: Predictor, checks: Checks, options: PredictOptions
 ) -> dict[str, Any]:
@@ -377,21 +381,17 @@ def _record(
     }
 
 
-def _explain(
-    predictor: Predictor, sample: NDArray, chosen: NDArray
-) -> pd.DataFrame | None:
+def _explain(predictor: Predictor, sample: NDArray, chosen: int) -> pd.DataFrame:
     """What the genes of a single sample contribute to the score of its class, the
-    largest contributions first; None for more samples.
+    largest contributions first.
 
     A model of two classes has one score: contributions are turned so that a positive
     one speaks for the class.
     """
-    if len(chosen) > 1:
-        return None
     model = predictor.model
     genes = np.array(predictor.match.genes, dtype=object)[predictor.match.present]
     table: Any = model.explain(sample, genes)
-    name = model.classes[chosen[0]]
+    name = model.classes[chosen]
     if name in model.score_classes:
         return table[table["class"] == name].reset_index(drop=True)
     turned = {column: -table[column] for column in ("weight", "contribution")}
