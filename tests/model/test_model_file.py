@@ -361,7 +361,7 @@ def changed(document: dict, where: str, value: object) -> dict:
         ("panels/17/more", 1, "'panels' is not as"),
         ("panels/17/calibration/slope", 0.0, "slope"),
         ("panels/17/calibration/slope", "2.5", "'panels' is not as"),
-        ("panels/17/error_control/kept", [2.0] * 20, "outside of 0 to 1"),
+        ("panels/17/error_control/kept", [2.0] * 20, "no shares at falling thresholds"),
         ("panels/17/error_control/thresholds", [0.5] * 20, "falling"),
         ("panels/17/likeness/medians", [0.5, None, 0.5], "3 finite numbers"),
         ("panels/17/missing", [[0.5, 0.9], [0.1, 0.9]], "rising table"),

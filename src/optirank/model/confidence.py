@@ -166,14 +166,12 @@ class ErrorControl:
     n_samples: int
 
     def __post_init__(self) -> None:
-        shares = (self.thresholds, self.errors, self.bounds, self.least, self.kept)
-        n_steps = {np.shape(share) for share in shares}
-        if len(n_steps) != 1 or np.ndim(self.thresholds) != 1 or not self.kept.size:
-            raise ValueError("the error control has no columns of the same length")
-        if not (np.diff(self.thresholds) < 0).all():
-            raise ValueError("the error control has no falling thresholds")
-        if not all(((share >= 0) & (share <= 1)).all() for share in shares):
-            raise ValueError("the error control has shares outside of 0 to 1")
+        curves = np.array(
+            [self.thresholds, self.errors, self.bounds, self.least, self.kept]
+        )
+        falls = (np.diff(self.thresholds) < 0).all()
+        if not (falls and curves.size and ((curves >= 0) & (curves <= 1)).all()):
+            raise ValueError("the error control has no shares at falling thresholds")
 
     def at(self, target_error: float, *, by_level: bool = False) -> tuple[float, str]:
         """The confidence below which labels are withheld for a target error, and why,

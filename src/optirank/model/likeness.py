@@ -132,8 +132,7 @@ class FurtherGenes:
         some of the further genes.
         """
         columns = match_genes(self.genes.tolist(), names).columns
-        there = columns >= 0
-        there &= ~np.isin(self.genes, list(used))
+        there = (columns >= 0) & ~np.isin(self.genes, list(used))
         return columns[there], self.means[:, there].astype(np.float64)
 
 

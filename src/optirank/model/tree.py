@@ -145,22 +145,18 @@ class Tree:
         classes into theirs (labels, classes): the mean over the leaves of a label minus
         that over the leaves of its parent, as a direction of length 1.
         """
-        names = [str(name) for name in classes]
-        inside = {"": np.ones(len(names), dtype=bool)}
+        classes = [str(name) for name in classes]
+        means = {"": np.full(len(classes), 1 / len(classes))}
         for label in self.labels:
-            inside[label] = np.array([label in self.path(name) for name in names])
+            below = np.array([label in self.path(name) for name in classes])
+            means[label] = below / below.sum()
         apart = [
             label
             for label in self.labels
             if len(self.children[self.parents[label]]) > 1
         ]
-        rows = []
-        for label in apart:
-            below = inside[label]
-            beside = inside[self.parents[label]]
-            row = below / below.sum() - beside / beside.sum()
-            rows.append(row / np.linalg.norm(row))
-        return apart, np.array(rows)
+        rows = [means[label] - means[self.parents[label]] for label in apart]
+        return apart, np.array([row / np.linalg.norm(row) for row in rows])
 
     def probabilities(
         self, probabilities: NDArray[np.float64], classes: Iterable[object]
