@@ -30,11 +30,11 @@ BROWSER_TALL = 1600
 DARK_ONLY = "@media screen and (prefers-color-scheme: dark)"
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
     "cells": ("cells.html", ("", "Label by label"), TALL),
-    "card": ("cells.html", ("Model card",), TALL),
-    "card-dark": ("cells.html", ("Model card",), TALL),
+    "card": ("cells.html", ("Model card",), 1290),
+    "card-dark": ("cells.html", ("Model card",), 1290),
     "report-sizes": ("report.html", ("How many genes",), TALL),
     "evaluation-top": ("evaluation.html", ("", "Class by class"), 1440),
-    "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
+    "evaluation-confidence": ("evaluation.html", ("Confidence",), TALL),
     "assay-top": ("panel.html", ("", "What may happen on the assay"), 1100),
 }
 
@@ -118,7 +118,7 @@ def main() -> None:
         data = data_folder().resolve()
         make_pages(folder, data)
         for shot, (page, headings, height) in SHOTS.items():
-            shown = folder / f"{shot}.html"
+            shown = folder / f"{shot}-part.html"
             text = part((folder / page).read_text(encoding="utf-8"), headings)
             if shot.endswith("-dark"):
                 text = text.replace(DARK_ONLY, "@media screen")
