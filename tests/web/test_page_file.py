@@ -58,7 +58,7 @@ def test_export_writes_a_page(tmp_path):
     out = tmp_path / "blood.html"
     done = optirank("export", "blood-human", "-o", out)
     assert done.exit_code == 0, done.output
-    assert "open it in a browser" in done.output
+    assert "for a browser" in done.output
     assert out.read_text("utf-8") == page([load("blood-human")])
     again = optirank("export", "blood-human", "-o", out)
     assert again.exit_code == 2

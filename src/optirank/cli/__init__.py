@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from optirank import __version__
-from optirank.cli import demo, models, predict, train
+from optirank.cli import models, predict, train
 from optirank.cli.command import Command, help_text
 
 __all__ = ["app", "main", "program"]
@@ -71,7 +71,7 @@ def program(name: str, version: str, help: str) -> typer.Typer:
 app = program("optirank", __version__, _HELP)
 for _command in (
     *(train.train, predict.predict, predict.evaluate, train.design),
-    *(models.models, models.inspect, models.export, demo.example, demo.demo),
+    *(models.models, models.inspect, models.export, models.example, models.demo),
 ):
     app.command(cls=Command)(_command)
 

@@ -141,12 +141,11 @@ def listed(text: str | None) -> list[str]:
 
 def renamed(items: Sequence[str] | None) -> dict[str, str]:
     """Names of labels from ``THEIRS=OURS``."""
-    names = {}
-    for item in items or ():
-        theirs, _, ours = item.partition("=")
+    pairs = [item.partition("=") for item in items or ()]
+    for theirs, equals, ours in pairs:
         if not theirs or not ours:
             raise ValueError(
-                f"--map {item!r}: write 'THEIRS=OURS', such as 'cd4 t=t cell'"
+                f"--map '{theirs}{equals}{ours}': write 'THEIRS=OURS', such as "
+                "'cd4 t=t cell'"
             )
-        names[theirs] = ours
-    return names
+    return {theirs: ours for theirs, _, ours in pairs}
