@@ -26,7 +26,7 @@ def test_wrong_choices_list_what_there_is(data, tmp_path):
     to_anndata(data).write_h5ad(path)
     for options, words in (
         ({"label": "typ"}, ["'typ'", "cell_type"]),
-        ({"layer": "raw"}, ["no raw"]),
+        ({"layer": "raw"}, ["no 'raw'", "double"]),
         ({"layer": "log"}, ["'log'", "double"]),
         ({"table": "cells"}, ["single table"]),
         ({"gene_column": "symbol"}, ["'symbol'", "ensembl"]),

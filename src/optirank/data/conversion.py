@@ -48,9 +48,10 @@ def write_h5ad(
     ``source`` goes to ``uns``.
     """
     uns = {"source": source} if source else None
+    obs: Any = adata.obs
     with warnings.catch_warnings(), replacing(path) as temporary:
         warnings.filterwarnings("ignore", message=".*names are not unique")
-        whole = AnnData(adata.X, adata.obs, adata.var.iloc[:, :0], uns)
+        whole = AnnData(adata.X, obs, pd.DataFrame(index=adata.var_names), uns)
         whole.write_h5ad(temporary, compression="gzip")
     return Path(path)
 
@@ -62,7 +63,8 @@ def write_table(adata: AnnData, path: str | Path) -> Path:
     if is_exact and (values == np.rint(values)).all():
         values = values.astype(np.int64)  # 3, not 3.0
     frame = pd.DataFrame(values, index=adata.obs_names, columns=adata.var_names)
-    frame = pd.concat([adata.obs, frame], axis=1)
+    obs: Any = adata.obs
+    frame = pd.concat([obs, frame], axis=1)
     packed = "gzip" if Path(path).suffix.lower() == ".gz" else None
     with replacing(path) as temporary:
         frame.to_csv(temporary, index_label="sample", compression=packed)

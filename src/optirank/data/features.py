@@ -66,12 +66,12 @@ def gene_profiles(
         note(f"{what} more than once: {some(repeated)}")
     names = _names_of_features(var, source, gene_column, set(known_genes))
     features = np.flatnonzero(_are_genes(names, var))
-    group, genes = pd.factorize(names[features])
+    group, unique = pd.factorize(names[features])
     first = np.unique(group, return_index=True)[1]
     profiles = Profiles(
         X=X,
         obs=obs,
-        genes=genes,
+        genes=np.asarray(unique, dtype=object),
         columns=features,
         gene_of_column=group,
         source=source,
@@ -113,7 +113,7 @@ def _column_with_more(
     if 2 * n_named >= len(known_genes):
         return None
     texts = [name for name in var if var[name].dtype.kind not in "biufcmM"]
-    complete = [name for name in texts if not var[name].isna().any()]
+    complete = [name for name in texts if not bool(np.any(var[name].isna()))]
     shared = {k: len(known_genes.intersection(stripped(var[k]))) for k in complete}
     best = max(shared, key=lambda column: shared[column], default=None)
     if best is None or shared[best] <= 2 * n_named:

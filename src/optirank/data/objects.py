@@ -6,7 +6,6 @@ Packages are recognised by the attributes of their objects and never imported.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -99,12 +98,10 @@ def anndata_of(thing: Any, table: str | None = None) -> Any:
 def choose_table(tables: Any, name: str | None, source: object, what: str) -> Any:
     """The table to read: the one that is named, or the only one."""
     names = sorted(map(str, tables))
-    if not names:
-        raise DataError(f"{source} has no {what}: aggregate the points first")
-    if name is None and len(names) > 1:
+    if name is None and len(names) != 1:
         raise DataError(
             f"{source} has {len(names)} {what}, {some(names)}: name one of them "
-            "(table=)"
+            "(table=); points have to be aggregated first"
         )
     if name not in (None, *names):
         raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
@@ -115,14 +112,10 @@ def _check_anndata(adata: Any) -> None:
     """Refuse what is no AnnData, with what makes one of it."""
     if all(hasattr(adata, name) for name in ("obs", "var", "obsm", "uns")):
         return
-    remedy = "give an AnnData, or a DataFrame of samples x genes"
-    if isinstance(adata, str | os.PathLike):
-        remedy = f"read it first, anndata.read_h5ad({str(adata)!r})"
-    elif hasattr(adata, "shape"):
-        remedy = "name its genes, pandas.DataFrame(array, columns=genes)"
     raise TypeError(
         "profiles are read from an AnnData, a SpatialData, a MuData or a DataFrame, "
-        f"not a {type(adata).__name__}: {remedy}"
+        f"not a {type(adata).__name__}: read a file first (anndata.read_h5ad), and "
+        "name the genes of an array (pandas.DataFrame(array, columns=genes))"
     )
 
 
@@ -143,17 +136,15 @@ def profiles_of_parts(
     ``matrix_of`` makes the matrix of what the parts have; None where they have it.
     """
     raw: Any = adata.raw
-    part = adata
-    if layer == _RAW and raw is None and _RAW not in adata.layers:
-        raise DataError(f"{source} has no raw (layer='raw'): use X, or another layer")
-    is_open = layer is None and gene_column is None and raw is not None
-    if layer == _RAW and raw is not None:
+    part: Any = adata
+    if raw is not None and layer == _RAW:
         part, layer = raw, None
-    if is_open and _raw_has_more(known_genes, adata.var.index, raw.var.index):
-        part = raw
+    elif raw is not None and layer is None and gene_column is None:
+        in_x, in_raw = adata.var.index, raw.var.index
+        part = raw if _raw_has_more(known_genes, in_x, in_raw) else adata
     if layer is not None and layer not in adata.layers:
         raise DataError(
-            f"{source} has no layer {layer!r}: there are {some(adata.layers)}"
+            f"{source} has no {layer!r} (layer=): there are {some(adata.layers)}"
         )
     matrix = part.X if layer is None else adata.layers[layer]
     if matrix is None:

@@ -127,7 +127,7 @@ class Pass:
         start = stretch.start
         part = self.parts[stretch.part]
         for block in read_blocks(part, self.genes, size=self.size, rows=stretch.rows):
-            shown = csr_matrix(block) if self.as_sparse else block
+            shown: Any = csr_matrix(block) if self.as_sparse else block
             rows = slice(start, start + shown.shape[0])
             try:
                 for look, places in zip(looks, self.places, strict=True):
@@ -154,12 +154,12 @@ def _shared_genes(
 
     What all looks want in one order is read in this order.
     """
-    first = wanted[0]
-    if first is None or any(genes is None for genes in wanted):
+    named: list[Any] = [genes for genes in wanted if genes is not None]
+    if len(named) < len(wanted):
         return None, list(wanted)
-    if all(np.array_equal(genes, first) for genes in wanted if genes is not first):
+    first = named[0]
+    if all(np.array_equal(genes, first) for genes in named):
         return first, [None] * len(wanted)
-    named: list[Any] = list(wanted)
     read = np.unique(np.concatenate(named))
     places = [np.searchsorted(read, genes) for genes in named]
     everything = np.arange(len(read))
