@@ -145,7 +145,7 @@ def agree(session, path, name=MODELS[0], options=None):
         return None, theirs
     assert error == ""
     ours = session.run(_TAKE)
-    compare(ours, theirs, 1e-6)
+    compare(ours, theirs.labels, 1e-6)
     same_csv(saved(session, f"{Path(path).stem}-labels.csv").decode(), theirs.csv)
     return ours, theirs
 
@@ -171,13 +171,12 @@ def test_h5ad_files_are_read_however_they_are_stored(storage, session):
     assert "may all be wrong" in ours["shown"]
 
 
-@pytest.mark.parametrize("storage", ["csr", "csc", "dense"])
-def test_layers_and_raw_are_read(storage, session):
+def test_layers_and_raw_are_read(session):
     frame = cells(load("blood-human"))
-    data = anndata.read_h5ad(as_h5ad(frame, Path("a.h5ad"), storage))
+    data = anndata.read_h5ad(as_h5ad(frame, Path("a.h5ad"), "csr"))
     wrong = frame.set_axis(frame.columns[::-1], axis=1)
-    as_h5ad(wrong, Path("raw.h5ad"), storage, raw=data)
-    as_h5ad(frame.iloc[:, ::4], Path("few.h5ad"), storage, raw=data)
+    as_h5ad(wrong, Path("raw.h5ad"), "csc", raw=data)
+    as_h5ad(frame.iloc[:, ::4], Path("few.h5ad"), "dense", raw=data)
     data.layers["counts"] = data.X
     data.X = data.X * 0
     data.write_h5ad("layer.h5ad")
@@ -398,11 +397,7 @@ def test_everything_has_a_name_for_a_screen_reader(session):
     ("data", "name"),
     [
         ("kang_pbmc_stim", "blood-human"),
-        ("xin_980g", "pancreas-human"),
-        ("golub_leukemia", "leukaemia-human"),
         ("nki_er", "breast-er-human"),
-        ("crcmsi_gse27544", "colorectal-msi-human"),
-        ("tm_10x_immune", "lymphocytes-mouse"),
         ("tm_10x_immune", "blood-human"),  # another species
         ("baron_h1", "blood-human"),  # another tissue
         ("brain_merfish", "blood-human"),  # none of the genes
