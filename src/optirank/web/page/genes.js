@@ -15,7 +15,7 @@ const FEW = 5; // genes in another case differ between annotations
 export const nShared = (wanted, names) => new Set(names.filter((name) => wanted.has(name))).size;
 
 /**
- * The features that are genes: their positions, their names, texts of other columns, and notes.
+ * The features that are genes: their positions, their names, and notes.
  *
  * `columns` are texts of the features by column, null where one is missing; `geneColumn` names the
  * column to use, null for `index`, or another column that has far more of a model's genes.
@@ -28,7 +28,7 @@ export function genesAmong(source, index, columns, geneColumn, wanted) {
   const others = types?.includes(GENE_EXPRESSION) ? types.map((type) => type !== GENE_EXPRESSION) : names.map(() => false);
   const controls = names.map((name, k) => !others[k] && CONTROL.test(name));
   const kept = Array.from(names.keys()).filter((k) => !others[k] && !controls[k]);
-  if (!kept.length) return { kept: Array.from(names.keys()), genes: names, others: columns, notes };
+  if (!kept.length) return { kept: Array.from(names.keys()), genes: names, notes };
   const nOthers = others.filter(Boolean).length;
   if (nOthers) {
     const kinds = [...new Set(types.filter((_, k) => others[k]))].sort();
@@ -36,7 +36,7 @@ export function genesAmong(source, index, columns, geneColumn, wanted) {
   }
   const probes = names.filter((_, k) => controls[k]);
   if (probes.length) notes.push(`${probes.length} control probes are left out: ${some(probes, 3)}`);
-  return { kept, genes: kept.map((k) => names[k]), others: columns, notes };
+  return { kept, genes: kept.map((k) => names[k]), notes };
 }
 
 function namesIn(source, columns, column) {
@@ -151,17 +151,6 @@ export function matchNotes(match) {
     notes.push(`${missing.length} of ${match.genes.length} genes ${missing.length === 1 ? "is" : "are"} missing: ${some(missing)}`);
   }
   return notes;
-}
-
-/** The column of other names that has more genes of a match than were found, and how many; or null. */
-export function betterColumn(match, others) {
-  let best = null;
-  let most = match.genes.length - missingGenes(match).length;
-  for (const [column, texts] of Object.entries(others)) {
-    const found = nShared(new Set(match.genes), texts.map((text) => stripped(String(text))));
-    if (found > most) [best, most] = [column, found];
-  }
-  return best === null ? null : [best, most];
 }
 
 /** Refuse a match most of which rests on names in another case. */

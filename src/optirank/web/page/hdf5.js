@@ -95,12 +95,11 @@ function sourceOf(name, matrix, index, columns, samples, wanted, { geneColumn, l
         `${index.length} gene names`,
     );
   }
-  const { kept, genes, others, notes } = genesAmong(name, index, columns, geneColumn, wanted);
+  const { kept, genes, notes } = genesAmong(name, index, columns, geneColumn, wanted);
   const inFile = (groups) => groups.map((group) => group.map((k) => kept[k]));
   return {
     name,
     genes,
-    others,
     hasRaw: false,
     notes: [...repeatedSamples(samples), ...notes],
     nSamples: samples.length,

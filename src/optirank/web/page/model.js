@@ -1,7 +1,7 @@
 // A model as the page holds it, and the same over the genes of some data.
 
-import { betterColumn, checkCase, matchGenes, matchNotes, missingGenes } from "./genes.js";
-import { counted, quoted, share, some } from "./text.js";
+import { checkCase, matchGenes, matchNotes, missingGenes } from "./genes.js";
+import { counted, share, some } from "./text.js";
 import { readTree } from "./tree.js";
 import { between } from "./votes.js";
 
@@ -34,20 +34,18 @@ export function readModel(data) {
 
 /**
  * The model over the genes of some data: the weights and profiles of the genes of its panel that
- * are there. An error says which classes cannot be told. `others` are other names by column.
+ * are there. An error says which classes cannot be told.
  */
-export function bind(model, names, others) {
+export function bind(model, names) {
   const match = matchGenes(model.genes, names);
-  const better = betterColumn(match, others);
   const there = model.genes.map((_, k) => k).filter((k) => match.columns[k] >= 0);
   const named = model.classes.slice(-model.coef.length); // two classes have the weights of the second
   const lacking = named.filter((_, row) => there.length < 2 || there.every((k) => model.coef[row][k] === 0));
-  if (lacking.length) refuseTooFew(match, better, there.length, lacking);
+  if (lacking.length) refuseTooFew(match, there.length, lacking);
   checkCase(match);
   const pick = (row) => Array.from(there, (k) => row[k]);
   return {
     match,
-    better,
     columns: pick(match.columns),
     panel: {
       present: pick(model.genes),
@@ -67,15 +65,13 @@ function furtherOf({ further, genes }, names) {
   return { columns: kept.map((k) => columns[k]), means: further.means.map((row) => kept.map((k) => row[k])) };
 }
 
-function refuseTooFew(match, better, nPresent, lacking) {
-  const size = match.genes.length;
-  let remedy = "check that the gene names are of the same kind as the model's";
-  if (better) remedy = `name the column ${quoted(better[0])}, which has ${better[1]} (gene_column=)`;
-  if (nPresent) remedy += ", or train again on the genes that are present (query=)";
+function refuseTooFew(match, nPresent, lacking) {
+  const retrain = nPresent ? ", or train again on the genes that are present (query=)" : "";
   throw new Error(
-    `${nPresent || "none"} of the model's ${size} genes are present, too few for ` +
-      `${counted(lacking.length, "class", "classes")}: ${some(lacking)}. ` +
-      `Missing genes: ${some(missingGenes(match))}. Please ${remedy}.`,
+    `${nPresent || "none"} of the model's ${match.genes.length} genes are present, too few for ` +
+      `${counted(lacking.length, "class", "classes")}: ${some(lacking)}. Missing genes: ` +
+      `${some(missingGenes(match))}. Please check that the gene names are of the same kind as the model's, or ` +
+      `name another column (gene_column=)${retrain}.`,
   );
 }
 
@@ -94,13 +90,6 @@ const LOST = 0.05; // of the held-out accuracy: more is said
 /** What is to be said of the genes: notes, and an alarm where most of what the model knows is lost. */
 export function geneNotes(model, bound) {
   const notes = matchNotes(bound.match);
-  if (bound.better) {
-    const [column, found] = bound.better;
-    notes.push(
-      `the column ${quoted(column)} of the data's genes has ${found} of the ${model.genes.length}: it may be ` +
-        "the one to use (gene_column=)",
-    );
-  }
   const shareMissing = missingGenes(bound.match).length / model.genes.length;
   const [whole, without] = [expectedAccuracy(model, 0), expectedAccuracy(model, shareMissing)];
   const cost =

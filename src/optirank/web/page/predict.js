@@ -21,7 +21,7 @@ export async function label(source, model, words, options, progress = () => {}) 
   checkOptions(options);
   if (!source.nSamples) throw new Error(`${source.name} holds no samples: there is nothing to label`);
   const unique = uniqueGenes(source.genes, await areCounts(source));
-  const bound = bind(model, unique.names, source.others);
+  const bound = bind(model, unique.names);
   const [values, further] = await readGenes(source, unique.columns, bound, words.trust, progress);
   refuseNoNumbers(source, values, bound);
   const query = score(values, source.nSamples, model, bound);

@@ -115,12 +115,11 @@ function sourceOfTable(table, wanted, { genesIn, geneColumn, invert }) {
   const value = inRows ? (i, j) => lines[j][columns[i]] : (i, j) => lines[i][columns[j]];
   if (lines.some((line) => columns.some((k) => !Number.isFinite(line[k])))) refuseMissing(name, features, samples, value);
   const texts = inRows ? Object.fromEntries(about.map(([k, column]) => [header[k], column])) : {};
-  const { kept, genes, others, notes } = genesAmong(name, features, texts, geneColumn, wanted);
+  const { kept, genes, notes } = genesAmong(name, features, texts, geneColumn, wanted);
   const turned = invert ? ["values are inverted: the lowest of the table is the most expressed"] : [];
   return {
     name,
     genes,
-    others,
     hasRaw: false,
     notes: [...turned, ...repeatedSamples(samples), ...notes],
     nSamples: samples.length,
