@@ -83,23 +83,6 @@ def test_a_constant_gene_is_not_chosen_as_long_as_there_are_others():
         assert model.reference_[0, :5].sum() == constant
 
 
-def test_a_label_that_a_data_set_lacks_is_no_obstacle():
-    X, y, dataset = make_shifted(n_classes=3)
-    keep = ~((y == 2) & (dataset == 1))
-    model = AnovaRankLogisticRegression(8).fit(X[keep], y[keep], dataset=dataset[keep])
-    for row in model.reference_:
-        assert np.isin(np.flatnonzero(row), STABLE).mean() >= 0.75
-
-
-def test_sample_weights_act_on_the_regression_alone():
-    X, y, dataset = make_shifted()
-    weights = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
-    plain = AnovaRankLogisticRegression(8).fit(X, y, dataset=dataset)
-    weighted = AnovaRankLogisticRegression(8).fit(X, y, weights, dataset=dataset)
-    np.testing.assert_array_equal(weighted.reference_, plain.reference_)
-    assert not np.allclose(weighted.coef_, plain.coef_)
-
-
 def test_data_sets_are_routed_through_a_grid_search():
     X, y, dataset = make_shifted()
     with sklearn.config_context(enable_metadata_routing=True):

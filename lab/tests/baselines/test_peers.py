@@ -127,16 +127,6 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
-def test_celltypist_beside_a_new_scikit_learn_is_a_gap_with_the_remedy(
-    design, tmp_path
-):
-    python = make_peer(tmp_path, "celltypist", "")
-    (tmp_path / "packages" / "sklearn.py").write_text("__version__ = '1.8.0'")
-    record = run(design, python, "CellTypist")
-    assert "scikit-learn 1.8.0" in record["failed"]
-    assert "--peer celltypist=PYTHON" in record["failed"]
-
-
 def test_a_peer_that_is_not_installed_is_a_gap_that_says_how_to_get_it(
     design, tmp_path
 ):
@@ -204,11 +194,6 @@ def test_counts_get_the_asked_for_sum_per_sample_and_are_not_changed(X):
     )
     expected = np.log1p(1e4 * X / np.maximum(total, 1)[:, None])
     np.testing.assert_allclose(found, expected)
-
-
-def test_without_a_target_the_mean_sum_is_kept():
-    found = log1p_scaled(part([[1, 3], [2, 6]], "counts"), None).toarray()
-    np.testing.assert_allclose(np.expm1(found).sum(axis=1), [6.0, 6.0])
 
 
 def test_negative_intensities_count_as_nothing():

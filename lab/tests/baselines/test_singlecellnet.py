@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
 
@@ -83,18 +82,6 @@ def test_the_random_class_is_hidden():
     assert set(model.predict(X)) <= {0, 1}
 
 
-def test_a_sample_that_looks_random_gets_equal_probabilities(monkeypatch):
-    X, y = counts_with_classes(n_classes=3)
-    model = small().fit(X, y)
-    monkeypatch.setattr(
-        model.forest_,
-        "predict_proba",
-        lambda P: np.eye(4)[np.full(len(P), 3)],
-        raising=False,
-    )
-    np.testing.assert_allclose(model.predict_proba(X), 1 / 3)
-
-
 def test_only_the_genes_of_the_pairs_are_used_to_predict():
     X, y = counts_with_classes()
     model = small(n_top_genes=3, n_top_pairs=5).fit(X, y)
@@ -103,23 +90,6 @@ def test_only_the_genes_of_the_pairs_are_used_to_predict():
     changed = X.copy()
     changed[:, ~model.genes_] = 999
     np.testing.assert_array_equal(model.predict_proba(changed), model.predict_proba(X))
-
-
-def test_predictions_do_not_change_under_a_monotone_map_of_each_sample():
-    X, y = counts_with_classes()
-    model = small().fit(X, y)
-    mapped = np.log1p(X) * np.linspace(1, 5, len(X))[:, None] - 3
-    np.testing.assert_array_equal(model.predict_proba(mapped), model.predict_proba(X))
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_sparse_input_gives_the_same_model(n_classes):
-    X, y = counts_with_classes(n_classes=n_classes)
-    dense, sparse = small().fit(X, y), small().fit(sp.csc_array(X), y)
-    np.testing.assert_array_equal(dense.pairs_, sparse.pairs_)
-    np.testing.assert_array_equal(
-        dense.predict_proba(X), sparse.predict_proba(sp.csr_array(X))
-    )
 
 
 def test_the_same_seed_gives_the_same_model_and_gene_names_are_kept():

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 from optirank.ranks.orders import order_samples
 from optirank_lab import TopScoringPairsClassifier
-from optirank_lab.baselines.top_pairs import best_pairs, count_pairs
+from optirank_lab.baselines.top_pairs import best_pairs
 
 
 def swapped_pairs(n=120, d=30, n_pairs=3, n_classes=2, noise=0.4, seed=0):
@@ -89,14 +89,6 @@ def test_pairs_follow_from_the_definition(table, as_sparse, k_max):
         np.testing.assert_array_equal(pairs.signs, [sign for *_, sign in expected])
 
 
-@pytest.mark.parametrize("n", [3, 70_000])
-def test_pairs_are_counted_over_any_number_of_samples(n):
-    groups = np.tile(np.array([[0, 1, 2, 1]], np.uint16), (n, 1))
-    expected = n * np.array([[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 1], [1, 0, 0, 0]])
-    (counts,) = count_pairs(groups, np.zeros(n, int), 1)
-    np.testing.assert_array_equal(counts, expected)
-
-
 def test_a_small_example_by_hand():
     """Four genes of three samples per class, worked out on paper.
 
@@ -136,14 +128,6 @@ def test_pairs_that_swap_are_found_and_their_number_is_odd():
     }
     assert model.score(X[80:], y[80:]) > 0.85
     np.testing.assert_array_equal(np.flatnonzero(model.genes_), np.unique(model.pairs_))
-
-
-def test_several_noisy_pairs_outvote_a_single_one():
-    X, y = swapped_pairs(n=300, n_pairs=8, noise=2.5)
-    one, many = (TopScoringPairsClassifier(k).fit(X[:200], y[:200]) for k in (1, 10))
-    assert [one.k_[0], many.k_[0]] == [1, 9]
-    np.testing.assert_array_equal(many.pairs_[:1], one.pairs_)
-    assert many.score(X[200:], y[200:]) > one.score(X[200:], y[200:])
 
 
 def test_decisions_are_votes_and_probabilities_their_shares():
@@ -215,12 +199,6 @@ def test_sparse_input_gives_the_dense_result():
     )
     np.testing.assert_array_equal(dense.pairs_, sparse.pairs_)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
-
-
-def test_without_any_order_that_tells_there_is_one_pair():
-    model = TopScoringPairsClassifier().fit(np.ones((10, 4)), np.arange(10) % 2)
-    assert model.pairs_.shape == (1, 2)
-    assert model.scores_.tolist() == [0.0]
 
 
 @pytest.mark.parametrize(

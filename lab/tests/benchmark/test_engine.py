@@ -78,20 +78,6 @@ def test_a_classifier_that_needs_a_second_source_is_left_out_where_there_is_none
     }
 
 
-def test_one_record_holds_both_kinds_of_problems(finished):
-    _, scores = finished
-    assert set(scores["group"]) == {
-        "Each class against the rest",
-        "All classes at once",
-    }
-    assert set(scores["task"]) == {"pair", "base", "other"}
-    chosen = scores[scores["classifier"] == "lr"].groupby(["task", "problem"])[
-        "setting"
-    ]
-    assert (chosen.nunique() == 1).all()  # one setting for the splits of a problem
-    assert scores["test"].mean() > 0.9
-
-
 @pytest.mark.slow
 def test_a_rerun_and_more_processes_change_nothing(
     source, finished, tmp_path, monkeypatch

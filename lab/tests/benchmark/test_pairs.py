@@ -56,11 +56,6 @@ def test_pairs_are_read_from_a_table(tmp_path):
     assert first.test == "two"
 
 
-def test_a_set_may_be_called_nan(tmp_path):
-    (pair,), problems = read(tmp_path, "reference,query,problem\nNA,nan,null\n")
-    assert (pair.name, pair.tissue, problems) == ("NA to nan", "null", [])
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

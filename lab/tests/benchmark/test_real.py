@@ -71,13 +71,6 @@ def test_a_set_that_cannot_test_the_models_of_a_task_does_not_keep_it_from_runni
     assert "0 common classes" in design.refused["other"]
 
 
-def test_a_task_cannot_test_itself(sets):
-    (sets / f"{SECOND}.h5ad").unlink()
-    (sets / f"{SECOND}.h5ad").symlink_to(sets / f"{FIRST}.h5ad")
-    with pytest.raises(ValueError, match="test itself"):
-        designs(sets, "pair")
-
-
 def test_a_problem_whose_positive_class_the_auxiliary_set_lacks_is_dropped(sets):
     triple = replace(TASKS[1], name="bulk triple", scheme="folds")
     write_h5ad(make_set(SECOND, 72, 118, ("a", "b")), sets / f"{SECOND}.h5ad")
@@ -87,13 +80,6 @@ def test_a_problem_whose_positive_class_the_auxiliary_set_lacks_is_dropped(sets)
         assert design.classes == ["a", "b", "c"]
         assert design.positives == ["a", "b"]
         assert any("lacks it: c" in note for note in design.notes)
-
-
-def test_both_scenarios_share_their_data(sets):
-    single, multi = designs(sets, "triple")
-    assert (single.scenario, multi.scenario) == ("single", "multi")
-    assert (single.source.raw != multi.source.raw).nnz == 0
-    assert single.fingerprint() != multi.fingerprint()
 
 
 def test_the_fingerprint_sees_one_changed_value(sets):

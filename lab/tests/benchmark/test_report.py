@@ -167,20 +167,6 @@ def test_the_tables_say_what_the_statistics_found(written):
     assert rows.loc[HOSTILE, "panel"] == "–"
 
 
-def test_a_report_of_the_same_results_is_the_same_and_files_of_others_stay(
-    written, tmp_path
-):
-    mine = tmp_path / "tables" / "mine.csv"
-    mine.parent.mkdir()
-    mine.write_text("mine")
-    first_comparison = made(("Each class against the rest",))
-    write(first_comparison, tmp_path)
-    assert mine.read_text() == "mine"
-    for path in (*tmp_path.rglob("figures/*-1.svg"), *tmp_path.rglob("tables/*.md")):
-        other = written[0] / path.relative_to(tmp_path)
-        assert other.read_bytes().startswith(path.read_bytes()), path.name
-
-
 def test_markdown_by_hand():
     frame = pd.DataFrame({"a": ["x|y"], "b": ["1"]})
     assert markdown(frame) == "| a | b |\n| --- | ---: |\n| x\\|y | 1 |\n"

@@ -64,13 +64,6 @@ def test_two_sources_train_on_as_many_cells_as_one(counts, n_other):
         assert not len(one.auxiliary_train)
 
 
-def test_two_sources_of_many_cells_give_50_each():
-    y = labels({"a": 400, "b": 500})
-    for split in splits("cells", y, y, "multi"):
-        assert Counter(y[split.train].tolist()) == {"a": 50, "b": 50}
-        assert Counter(y[split.auxiliary_train].tolist()) == {"a": 50, "b": 50}
-
-
 @settings(max_examples=20)
 @given(sizes)
 def test_folds_validate_every_sample_once(counts):

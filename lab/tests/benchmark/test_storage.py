@@ -110,23 +110,3 @@ def test_what_a_killed_run_left_behind_is_removed(storage):
     assert storage.units("t")[0]["old"] == 1
     with storage.open(PAPER, 0):
         assert sorted(storage.folder.rglob("*")) == before
-
-
-def test_two_processes_that_write_the_same_file_do_not_share_a_temporary_name(
-    storage, monkeypatch
-):
-    """A report and a running benchmark write at the same time."""
-    seen = []
-    replace = os.replace
-    monkeypatch.setattr(
-        os, "replace", lambda a, b: (seen.append(str(a)), replace(a, b))
-    )
-    for _ in range(2):
-        storage.note({"missing": {}})
-    assert len(set(seen)) == 2
-
-
-def test_facts_of_the_latest_run_replace_earlier_ones(storage):
-    for problems in ({"a": "no data"}, {}):
-        storage.note({"problems": problems})
-    assert Storage(storage.folder).latest() == {"problems": {}}

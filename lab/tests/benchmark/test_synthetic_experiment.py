@@ -23,7 +23,6 @@ from optirank_lab.benchmark.synthetic import (
     Settings,
     parse_sweeps,
 )
-from optirank_lab.benchmark.text import sweep_table
 from optirank_lab.benchmark.work import fit_grid, run_unit
 
 POINT = Point(n_genes=20, n_perturbed=8, n_samples=200)
@@ -60,12 +59,6 @@ def test_the_default_point_is_the_papers_and_points_shared_by_sweeps_come_once()
     ]
     assert sizes == [(50, 1000, 40), (100, 2000, 40), (150, 3000, 40), (200, 4000, 40)]
     assert set(EXTENDED_GRID.grids["l2"]) - set(PAPER_GRID.grids["l2"]) == {1e-6, 1e-5}
-
-
-def test_every_point_has_every_repeat():
-    settings = Settings(repeats=3, sweeps=("dp",), base=Point(60, n_samples=50))
-    units = settings.plan().units
-    assert len(units) == len({unit.path for unit in units}) == 3 * 6 * 6 * 5
 
 
 @pytest.mark.parametrize(
@@ -200,13 +193,3 @@ def test_the_page_compares_the_default_point_and_leaves_the_oracle_out_of_the_an
     assert "<b>2 data sets</b><span>drawn per point</span>" in page
     assert "<b>oracle</b>" not in page
     assert "Beside published figures" not in page  # another point than the paper's
-
-
-def test_sweeps_are_a_table_of_means(storage):
-    moved = Settings(repeats=2, sweeps=("dp",), grid=GRID, base=Point(50, 8, 200))
-    results = collect(storage)
-    results.scores["kind"] = moved.sweep_points("dp")[1].key
-    table = sweep_table(results.scores, moved)
-    assert table["value"].tolist() == [10]
-    expected = results.scores.groupby("classifier")["test"].mean()
-    assert table["lr"].iloc[0] == pytest.approx(expected["lr"])

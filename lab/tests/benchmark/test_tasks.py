@@ -109,30 +109,6 @@ def test_pairs_of_one_platform_are_told_from_pairs_of_two(tmp_path):
     assert tasks["one to unnamed"].across_platforms
 
 
-def test_a_set_without_a_column_has_the_platform_of_the_registry(tmp_path):
-    for name in ("mesc_batch2", "mesc_batch3", "ovtn_gse12470"):
-        data = make_set(name)
-        data.obs.drop(columns="platform", inplace=True)
-        data.obs["tissue"] = "one tissue"
-        write_h5ad(data, tmp_path / f"{name}.h5ad")
-    shifts = {task.name: task.shift for task in find_pairs(tmp_path)[0]}
-    assert shifts["mesc_batch2 to mesc_batch3"] == "same platform"
-    assert shifts["mesc_batch2 to ovtn_gse12470"] == "platform"
-
-
-def test_labels_may_be_in_another_column(tmp_path):
-    for name in ("one", "two"):
-        data = make_set(name)
-        data.obs.rename(columns={"cell_type": "subtype"}, inplace=True)
-        write_h5ad(data, tmp_path / f"{name}.h5ad")
-    pairs, problems = find_pairs(tmp_path)
-    assert pairs == ()
-    assert set(problems) == {"one", "two"}
-    pairs, problems = find_pairs(tmp_path, "subtype")
-    assert problems == {}
-    assert {task.label for task in pairs} == {"subtype"}
-
-
 def test_every_task_of_the_paper_has_a_stand_in_of_its_shift_and_scheme():
     tasks = {task.name: task for task in built_in()}
     of_paper = {name: task for name, task in tasks.items() if task.paper}

@@ -4,11 +4,6 @@ the report.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +13,7 @@ from typer.testing import CliRunner
 
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
 from fake_peers import GOOD, make_peer
-from optirank.cli.command import BAD_INPUT, INTERRUPTED, UNEXPECTED
+from optirank.cli.command import BAD_INPUT, UNEXPECTED
 from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.tasks import built_in
 from optirank_lab.cli import app
@@ -154,64 +149,6 @@ def test_quick_runs_a_few_tasks(tmp_path):
     }  # of the quick ones, this has data
 
 
-def start(*arguments: object) -> subprocess.Popen:
-    code = "from optirank_lab.cli import main; main()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, "benchmark", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # Ctrl-C counts in the child also where the tests run in the background, which
-        # ignores it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_is_ended_goes_on_and_ends_with_the_same_tables(tmp_path, number):
-    out, whole = tmp_path / "out", tmp_path / "whole"
-    chosen = ("--tasks", f"{PAIR},{TRIPLE}", "--classifiers", "optirank,rank-lr")
-    process = start("run", "--quick", "--jobs", 2, "--out", out, *chosen)
-    deadline = time.monotonic() + 120
-    while len(unit_times(out)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    if number == signal.SIGINT:  # as a terminal does: everyone in the group gets it
-        os.killpg(process.pid, number)
-    else:
-        process.send_signal(number)
-    _, errors = process.communicate(timeout=180)
-    if number == signal.SIGINT:
-        assert process.returncode == INTERRUPTED, errors
-        assert "the same command continues" in " ".join(errors.split())
-        assert "Traceback" not in errors
-    deadline = time.monotonic() + 60
-    while _members(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert _members(process.pid) == []
-    kept = unit_times(out)
-    assert kept
-    assert benchmark(*options(out, *chosen)).returncode == 0
-    assert kept.items() <= unit_times(out).items()
-    assert not list(out.rglob("*.tmp"))
-    assert benchmark(*options(whole, *chosen)).returncode == 0
-    pd.testing.assert_frame_equal(scores(out), scores(whole))
-
-
-def _members(session: int) -> list[str]:
-    """The command lines of the processes of a session."""
-    members = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session and fields[0] != "Z":
-                members.append((folder / "cmdline").read_text())
-        except OSError:
-            continue
-    return members
-
-
 @pytest.mark.parametrize(
     ("more", "word"),
     [
@@ -299,22 +236,6 @@ def test_list_says_what_is_ready(sets):
     assert "optirank-lab datasets fetch tcga" in done.stdout
     own = benchmark("list", "--data", sets).stdout
     assert own.index(f"{FIRST} to {SECOND}") < own.index("Tasks of the paper")
-
-
-def test_labels_in_another_column_are_used(tmp_path):
-    sets, out = tmp_path / "sets", tmp_path / "out"
-    sets.mkdir()
-    for name in ("one", "two"):
-        data = make_set(name)
-        data.obs.rename(columns={"cell_type": "subtype"}, inplace=True)
-        write_h5ad(data, sets / f"{name}.h5ad")
-    assert "no column 'cell_type'" in benchmark("list", "--data", sets).stdout
-    listed = benchmark("list", "--data", sets, "--label", "subtype").stdout
-    assert "one to two" in listed
-    chosen = ("--data", sets, "--label", "subtype", "--classifiers", "centroid")
-    done = benchmark(*options(out, *chosen))
-    assert done.returncode == 0, done.stderr
-    assert set(scores(out)["task"]) == {"one to two", "two to one"}
 
 
 def test_the_curve_is_written_with_its_figure(tmp_path):

@@ -63,12 +63,6 @@ def test_list_shows_the_paper_and_the_folder(example):
     assert by_environment.stdout == done.stdout
 
 
-def test_list_without_a_folder(tmp_path):
-    done = datasets("list", env={"XDG_CACHE_HOME": str(tmp_path)})
-    assert done.exit_code == 0
-    assert "No data sets in" in done.stdout
-
-
 def test_info_of_a_registered_and_of_a_local_set(example):
     done = datasets("info", "Murano", "--data", example)
     assert done.exit_code == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from typer.testing import CliRunner
 
@@ -91,14 +89,3 @@ def test_a_gpu_that_is_not_there_is_an_error_before_any_work(tmp_path):
     assert done.exit_code != 0
     assert "optirank-lab[gpu]" in done.stderr
     assert not out.exists()
-
-
-@pytest.mark.slow
-def test_the_showing_of_make_demo_has_table_figure_and_report(tmp_path):
-    start = time.perf_counter()
-    out = tmp_path / "synthetic"
-    done = optirank("simulate", "--repeats", 1, "--sweeps", "none", "--out", out)
-    assert done.exit_code == 0, done.stderr
-    assert (out / "figures" / "means-1.png").is_file()
-    assert "in the paper" in (out / "report.html").read_text("utf-8")
-    assert time.perf_counter() - start < 120  # of a busy machine

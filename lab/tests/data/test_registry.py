@@ -13,7 +13,6 @@ from expression_files import make
 from optirank.data.conversion import write_h5ad, write_table
 from optirank.datasets import DataError
 from optirank_lab import load_dataset
-from optirank_lab.data import registry as sets
 from optirank_lab.data.registry import (
     STAND_INS,
     WIDE,
@@ -116,13 +115,6 @@ def test_a_folder_named_by_the_environment_is_a_catalogue(tmp_path, monkeypatch)
         load_dataset("baron")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load_dataset("mine", tmp_path / "nowhere")
-
-
-def test_without_a_folder_the_cache_is_looked_at(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTIRANK_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert local_paths() == {}
-    assert sets.data_folder() == tmp_path / "optirank"
 
 
 def test_check_finds_what_is_wrong(tmp_path):

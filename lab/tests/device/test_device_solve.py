@@ -136,24 +136,6 @@ def test_reference_sets_stay_among_the_candidates(backend):
         assert not one.gamma[~allowed].any()
 
 
-def test_without_a_push_gamma_is_fractional_and_lower(backend):
-    X, y = problem_data(seed=4)
-    problem = Problem(order_on_device(backend, X), y, sample_weights(y), 4, 0.0, 1e-2)
-    [relaxed] = solve_together([problem], integral=False)
-    [integral] = solve_together([problem])
-    assert relaxed.gamma.sum() == pytest.approx(4)
-    assert relaxed.objective <= integral.objective + 1e-3
-
-
-def test_a_side_leads_to_its_own_minimum(backend):
-    X, y = problem_data(seed=6)
-    problem = Problem(order_on_device(backend, X), y, sample_weights(y), 3, 0.0, 1e-2)
-    sides = ("rising", "falling", "best")
-    found = [solve_together([problem], side=side)[0] for side in sides]
-    rising, falling, best = (one.objective for one in found)
-    assert best <= min(rising, falling) + 1e-4
-
-
 @pytest.mark.parametrize("d", [20, 320])
 def test_full_ranks_of_many_problems(backend, d):
     X, y = problem_data(d=d, seed=8)
@@ -165,19 +147,6 @@ def test_full_ranks_of_many_problems(backend, d):
     for (v, l1, l2), one in zip(cases, found, strict=True):
         best = at_set(X, y, v, np.ones(d), l1, l2)
         assert one.objective == pytest.approx(best.objective, abs=1e-6)
-
-
-def test_a_grid_finds_what_single_fits_find(backend):
-    X, y = problem_data(
-        d=340, seed=9
-    )  # too large to carry both starts of each to the end
-    orders, v = order_on_device(backend, X), sample_weights(y)
-    problems = [Problem(orders, y, v, 20, 1e-3, l2) for l2 in (1e-3, 1e-2, 1e-1)]
-    grid = solve_together(problems, thorough=False)
-    for problem, one in zip(problems, grid, strict=True):
-        [single] = solve_together([problem])
-        assert one.gamma.sum() == 20
-        assert one.objective <= single.objective * 1.1
 
 
 @pytest.mark.parametrize("large", [1, 1 << 22])

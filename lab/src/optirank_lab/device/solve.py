@@ -40,14 +40,20 @@ if TYPE_CHECKING:
     from optirank.solver.problem import Problem
 
 
-def solve_together(problems: Sequence[Problem], **options: Any) -> list[Solution]:
+def solve_together(
+    problems: Sequence[Problem],
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+    thorough: bool = True,
+) -> list[Solution]:
     """Solutions of problems over the same sorted samples, as many at once as memory
     allows.
 
     The problems also share the candidates of the reference and the way to rank ties.
-    The options are those of :func:`optirank.solver.solve.solve_alternating`, and
-    ``thorough``: whether exchanges are judged pair by pair after the batches. A grid of
-    settings does without, as on the CPU, except where that costs next to nothing.
+    ``thorough`` says whether exchanges are judged pair by pair after the batches. A
+    grid of settings does without, as on the CPU, except where that costs next to
+    nothing.
     """
     first = problems[0]
     orders = first.orders.whole
@@ -66,18 +72,13 @@ def solve_together(problems: Sequence[Problem], **options: Any) -> list[Solution
     ):
         for begin in range(0, len(places), at_once):
             some = places[begin : begin + at_once].tolist()
-            solved = solve([problems[k] for k in some], **options)
+            solved = solve([problems[k] for k in some], tol, max_iter, thorough)
             solutions |= dict(zip(some, solved, strict=True))
     return [solutions[k] for k in range(len(problems))]
 
 
 def _fit(
-    problems: Sequence[Problem],
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
-    thorough: bool = True,
-    **_,
+    problems: Sequence[Problem], tol: float, max_iter: int, thorough: bool
 ) -> list[Solution]:
     """Solve problems whose reference set is all genes that may be in it: nothing
     to choose.
@@ -90,32 +91,18 @@ def _fit(
 
 
 def _learn_sets(
-    problems: Sequence[Problem],
-    *,
-    side: str = "best",
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
-    path_step: float = 100.0,
-    integral: bool = True,
-    polish: bool = True,
-    refit: bool = True,
-    thorough: bool = True,
+    problems: Sequence[Problem], tol: float, max_iter: int, thorough: bool
 ) -> list[Solution]:
     """Solve problems whose reference set is learned."""
     orders = problems[0].orders.whole
     n, d = orders.n_samples, orders.n_genes
     cheap = n * d**2 <= c.CHEAP
-    in_grid = integral and not (thorough or cheap)
+    in_grid = not (thorough or cheap)
     leader = leaders(problems) if in_grid else np.arange(len(problems))
-    sides = c.STARTS if side == "best" else (side,)
     started = np.unique(leader)
-    batch = _batch(problems, np.repeat(started, len(sides)))
-    rising = np.tile(np.array(sides) == "rising", len(started))
+    batch = _batch(problems, np.repeat(started, len(c.STARTS)))
+    rising = np.tile(np.array(c.STARTS) == "rising", len(started))
     states = tilted_starts(batch, batch.backend.array(rising))
-    if not integral:
-        states, converged = relax(batch, states, max(1, max_iter // 6), tol)
-        return _packed(batch, states, converged)
-
     close = c.CLOSE if in_grid else c.FAR
     for (n_rounds, limit), margin in ((c.SCREEN, c.FAR), (c.RELAXED, close)):
         states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, n_rounds, limit)
@@ -124,22 +111,19 @@ def _learn_sets(
         states = states.take(kept)
     if in_grid:
         batch, states = _follow(problems, leader, batch, states)
-    states = push_to_sets(batch, states, c.PUSH_STEP * path_step)
-    if polish:
-        states = exchange_batches(batch, states, c.BATCHES)
-        if cheap:
-            states = exchange_pairs(batch, states)
+    states = push_to_sets(batch, states)
+    states = exchange_batches(batch, states, c.BATCHES)
+    if cheap:
+        states = exchange_pairs(batch, states)
     # (w, b) of the sets are not converged yet: those that are close are compared at the
     # end
     kept = _near_best(batch, states, 0.0 if in_grid else c.CLOSE_SETS)
     batch = batch.take(kept)
     states = states.take(kept)
-    if polish and thorough and not cheap:
+    if thorough and not cheap:
         states = exchange_batches(batch, states, c.BATCHES)
         if n * d <= c.MODEL_ENTRIES:
             states = exchange_pairs(batch, states)
-    if not refit:
-        return _packed(batch, states, batch.xp.ones(len(batch), bool))
     return _finished(batch, states, tol, max_iter, exact=thorough)
 
 
@@ -357,12 +341,14 @@ def relax(
     return states, converged
 
 
-def push_to_sets(batch: Batch, states: States, step: float) -> States:
+def push_to_sets(batch: Batch, states: States) -> States:
     """Raise the push penalty a little each round until gamma is a set; round what
     is left.
     """
     xp = batch.xp
-    rise = step * loss_of(batch, xp.zeros_like(batch.v), xp.zeros(len(batch)))
+    rise = (
+        100 * c.PUSH_STEP * loss_of(batch, xp.zeros_like(batch.v), xp.zeros(len(batch)))
+    )
     on_the_way, lambda_p = batch.with_ridge(c.RELAXED_RIDGE), xp.zeros(len(batch))
     for _ in range(c.PUSH_ROUNDS):
         rho = (states.gamma * (1.0 - states.gamma)).sum(axis=1)
