@@ -150,6 +150,8 @@ def train(
             )
         save(result.model, target, overwrite=True)
         show_sizes(result.curve)
+        if n_genes is None and not include and len(result.curve) > 1:
+            echo("chosen: the fewest within a standard error of the best, at least 100")
         show_performance(result.performance, "On held-out samples")
         accuracy = result.performance.headline()
         echo(
