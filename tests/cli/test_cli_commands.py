@@ -261,7 +261,7 @@ def test_a_shipped_model_has_a_card_and_labels_by_its_name(folder):
         (("predict", QUERY, "-m", "nothing.optirank"), "nothing.optirank"),
         (("predict", QUERY, "-m", QUERY), "cannot open the model file"),
         ((*PREDICT, "--clusters", "louvain"), "no column 'louvain'"),
-        ((*PREDICT, "--layer", "counts"), "no layer 'counts'"),
+        ((*PREDICT, "--layer", "counts"), "no 'counts' (layer=)"),
         ((*PREDICT, "--threshold", "2"), "threshold=2.0: use a share"),
         ((*PREDICT, "-o", "/nowhere/x.csv"), "/nowhere"),
         ((*PREDICT, "-o", "labels.docx"), "labels.docx"),
