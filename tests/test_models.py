@@ -23,7 +23,7 @@ import make_models  # noqa: E402
 from model_levels import at_levels  # noqa: E402
 from model_rivals import ALL_GENES, AS_MANY_GENES  # noqa: E402
 
-from profiles import label_profiles
+from profiles import label_profiles  # noqa: E402
 
 RECIPES = make_models.read_recipes()
 RESULTS = pd.read_csv(ROOT / "results/models.csv", comment="#", keep_default_na=False)

@@ -16,15 +16,10 @@ import pytest
 from hypothesis import strategies as st
 
 from optirank import Model, load
-from optirank.model import (
-    Card,
-    ModelFileError,
-    fit_calibration,
-    fit_error_control,
-    fit_likeness,
-)
+from optirank.model import Card, ModelFileError
 from optirank.model.card import ClassCounts, JudgedSet
-from optirank.model.likeness import FurtherGenes
+from optirank.model.confidence import fit_calibration, fit_error_control
+from optirank.model.likeness import FurtherGenes, fit_likeness
 from optirank.model.predictor import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
 

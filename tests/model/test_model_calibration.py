@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from optirank.model import Calibration, fit_calibration
+from optirank.model.confidence import Calibration, fit_calibration
 from optirank.ranks.scoring import best_class, by_class
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from optirank.model import fit_error_control
-from optirank.model.confidence import raise_threshold
+from optirank.model.confidence import fit_error_control, raise_threshold
 
 
 def clopper_pearson(correct: np.ndarray) -> float:

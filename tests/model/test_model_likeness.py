@@ -10,8 +10,12 @@ from model_cases import gene_names, make_panel, make_samples
 from scipy import sparse
 
 from optirank._util.notes import collected_notes
-from optirank.model import fit_likeness
-from optirank.model.likeness import FurtherGenes, ValueCounter, note_values
+from optirank.model.likeness import (
+    FurtherGenes,
+    ValueCounter,
+    fit_likeness,
+    note_values,
+)
 from optirank.panel.samples import fold_matrix
 from optirank.panel.votes import centred_ranks
 from optirank.ranks.scoring import panel_ranks

@@ -20,8 +20,8 @@ from model_cases import (
 
 from optirank import Model
 from optirank._util.notes import collected_notes
-from optirank.model import MissingGenesError, Predictor
-from optirank.model.predictor import References, SizedPanel
+from optirank.model import MissingGenesError
+from optirank.model.predictor import Predictor, References, SizedPanel
 from optirank.ranks.scoring import TIES
 from rank_definition import ranks_by_definition
 

@@ -25,7 +25,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from optirank import Model, save
-from optirank.model import fit_calibration
+from optirank.model.confidence import fit_calibration
 from optirank.ranks.scoring import panel_ranks
 from rank_definition import ranks_by_definition
 

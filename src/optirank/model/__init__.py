@@ -7,31 +7,17 @@
 """
 
 from optirank.model.card import Card
-from optirank.model.confidence import (
-    Calibration,
-    ErrorControl,
-    fit_calibration,
-    fit_error_control,
-)
 from optirank.model.file import ModelFileError, load, save
-from optirank.model.likeness import Likeness, fit_likeness
 from optirank.model.model import Model
-from optirank.model.predictor import MissingGenesError, Predictor
+from optirank.model.predictor import MissingGenesError
 from optirank.model.tree import Tree
 
 __all__ = [
-    "Calibration",
     "Card",
-    "ErrorControl",
-    "Likeness",
     "MissingGenesError",
     "Model",
     "ModelFileError",
-    "Predictor",
     "Tree",
-    "fit_calibration",
-    "fit_error_control",
-    "fit_likeness",
     "load",
     "save",
 ]

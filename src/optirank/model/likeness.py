@@ -148,8 +148,8 @@ class ValueCounter:
         values = block.data if hasattr(block, "indptr") else np.asarray(block)
         n_values = int(np.prod(block.shape))
         n_zero = n_values - np.count_nonzero(values)
-        counts = [n_values, n_zero, np.count_nonzero(values < 0)]
-        self._counts = self._counts + np.array(counts)
+        n_negative = np.count_nonzero(values < 0)
+        self._counts = self._counts + np.array([n_values, n_zero, n_negative])
         if self._scale is None and values.size:
             from optirank._util.matrices import value_scale  # scipy loads
 

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
     from optirank._util.matrices import Progress
     from optirank.data.profiles import Profiles
-    from optirank.model import Model, Predictor
+    from optirank.model import Model
+    from optirank.model.predictor import Predictor
 
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on

@@ -25,10 +25,10 @@ from optirank._util.names import some, valid_text
 from optirank._util.notes import Notes, collected_notes, warn
 from optirank._util.work import using_threads
 from optirank.data.profiles import FILE_COLUMN
-from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
+from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet
-from optirank.model.confidence import NEVER
-from optirank.model.likeness import FurtherGenes, ValueCounter
+from optirank.model.confidence import NEVER, fit_calibration, fit_error_control
+from optirank.model.likeness import FurtherGenes, ValueCounter, fit_likeness
 from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
