@@ -20,9 +20,13 @@ from optirank._util.notes import collected_notes, note
 from optirank.data.errors import DataError, readable
 from optirank.data.objects import profiles_of_parts
 from optirank.data.profiles import Opening, Profiles, check_column, duplicates
-from optirank.data.stores import open_store, stored_matrix
+from optirank.data.stores import (
+    find_part,
+    open_store,
+    profiles_of_folder,
+    stored_matrix,
+)
 from optirank.data.tables import PARQUET, SUFFIXES, profiles_of_table, read_table
-from optirank.data.tenx import find_part, profiles_of_folder
 
 STORES = (".h5ad", ".h5mu", ".h5", ".zarr")
 
