@@ -75,7 +75,7 @@ def labels_row(labels: Labels, truth: NDArray) -> dict:
         "balanced_accuracy": balanced_accuracy(truth, given),
         "agreement": labels.record.get("agreement"),
         "likeness": labels.record["likeness"],
-        "alarm": labels.alarmed,
+        "alarm": bool(labels.warnings),
     } | calibration_row(labels, truth)
 
 

@@ -224,8 +224,8 @@ def annotate(
     key_added : str, default="optirank"
         Name of the fields that are set.
     clusters : str, optional
-        Column of ``adata.obs``: each cluster also gets a name, the majority label of
-        its samples or "heterogeneous". Samples keep their own labels.
+        Column of ``adata.obs``: each cluster is described, by the majority label of its
+        samples and their likeness to it. Samples keep their own labels.
     adapt : bool, default=False
         Whether to learn from the query: a regression on the query's own genes, taught
         by the surest labels, is mixed with the model. A label then depends on the other
@@ -233,8 +233,7 @@ def annotate(
     target_error : float, optional
         Withhold labels ("unassigned") so that at most this share of those given is
         wrong, judged by the held-out samples of the training, with 80 % confidence, and
-        by the query's own confidences. None: as the model was trained; 1: withhold
-        none.
+        by the query's own confidences.
     threshold : float, optional
         Withhold labels of a lower confidence.
     layer, gene_column, table, report, verbose
@@ -243,9 +242,8 @@ def annotate(
     Returns
     -------
     Labels
-        ``table()`` has one line per sample, ``labels`` and ``confidence`` of each,
-        ``counts()`` the samples of each label, ``missing`` the genes that ``adata``
-        lacks.
+        ``samples`` has one line per sample, ``counts()`` the samples of each label,
+        ``clusters`` one line per cluster, ``missing`` the genes that ``adata`` lacks.
 
     An AnnData (also the table of a SpatialData, the modality of a MuData) gets fields,
     in which ``KEY`` is ``key_added``:
@@ -255,14 +253,14 @@ def annotate(
     ``obs["KEY_withheld_because"]`` and ``obs["KEY_alarm"]``
         Why a label is withheld, "" where it is given; and where there is an alarm, why
         the labels may all be wrong.
-    ``obs["KEY_cluster_label"]``
-        The label of the sample's cluster, with ``clusters``.
+    ``obs["KEY_likeness"]``
+        How much the sample looks like its class, as a share of what is typical of
+        held-out samples: 1 is typical.
     ``obs["KEY_leaf"]`` and ``obs["KEY_leaf_confidence"]``
         The class at the end of the way down the tree, of a model with one; its label
         may be above.
-    ``obs["cell_type_ontology_term_id"]``
-        The Cell Ontology id of the label, of a model with ids; under the key where
-        ``adata`` has such a column already.
+    ``obs["KEY_cell_type_ontology_term_id"]``
+        The id of the label, of a model with ids.
     ``obsm["KEY_proba"]``, samples x classes
         Probabilities, in the order of ``uns["KEY"]["classes"]``. "/" is "|" in the name
         of a column, since an .h5ad file cannot store it.
@@ -270,8 +268,8 @@ def annotate(
         How the labels were made: the model and its digest, the options, the classes,
         the missing genes, the threshold, the word for labels that are withheld, the
         ``agreement`` of genes outside the panel (None where it cannot be told) and that
-        ``agreement_by_label``, the ``likeness`` to the training data (a share of that
-        of held-out samples), and the ``notes``.
+        ``agreement_by_label``, the median ``likeness``, the ``clusters``, and the
+        ``notes``.
     """
     if report is not None:
         check_report()
@@ -435,8 +433,8 @@ def evaluate(
     -------
     Evaluation, for :func:`optirank.pl.confusion`, :func:`optirank.pl.roc` and
     :func:`optirank.pl.reliability`. Its ``performance`` has ``balanced_accuracy``,
-    ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
-    ``withholding``. ``adata`` is not changed.
+    ``interval`` and the tables ``per_class``, ``confusion`` and ``reliability``.
+    ``adata`` is not changed.
     """
     if report is not None:
         check_report()

@@ -107,7 +107,8 @@ def test_names_that_look_alike_are_named_with_the_option_that_joins_them(model, 
     over = f"over {n_classes - 1} of {n_classes} classes"
     assert over in done.performance.headline()
     assert over in render_page(done)
-    assert any(over in n and "mapping={'Cell_B': 'b cell'}" in n for n in done.notes)
+    assert any(f"{over}; without a sample: b cell" in note for note in done.notes)
+    assert any("mapping={'Cell_B': 'b cell'}" in note for note in done.notes)
 
 
 def test_pages_show_withheld_samples_by_class_and_shares_of_all(model, query):

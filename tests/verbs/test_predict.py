@@ -315,3 +315,37 @@ def test_one_cell_has_a_cluster_and_clusters_are_not_computed(model, query):
     bare = changed(query, obs=query.obs.drop(columns="leiden", errors="ignore"))
     with pytest.raises(DataError, match=r"no column 'leiden'"):
         label_profiles(bare, model, options(clusters="leiden"))
+
+
+@pytest.mark.parametrize("end", ["zarr", "h5ad", "csv"])
+def test_labels_are_written_again_over_those_that_are_there(
+    end, model, query_file, tmp_path
+):
+    for threshold in (None, 1.0):
+        asked = options(threshold=threshold, clusters="leiden")
+        done = predict_file(query_file, model, tmp_path / f"out.{end}", asked)
+    assert done.withheld.all()
+    if end == "csv":
+        return
+    read = anndata.read_zarr if end == "zarr" else anndata.read_h5ad
+    found = read(tmp_path / f"out.{end}")
+    assert set(found.obs["optirank"]) == {"unassigned"}
+    clusters = found.uns["optirank"]["clusters"]
+    assert clusters["label"].tolist() == ["unassigned"] * 4
+
+
+def test_several_files_are_one_table_with_the_file_of_each_sample(
+    model, query, query_file, tmp_path
+):
+    few = as_anndata(take_samples(query, np.arange(9)))
+    few.write_h5ad(tmp_path / "few.h5ad")
+    both = [query_file, tmp_path / "few.h5ad"]
+    done = predict_file(both, model, tmp_path / "l.csv", options(clusters="leiden"))
+    alone = predict_file(query_file, model, tmp_path / "alone.csv")
+    table = pd.read_csv(tmp_path / "l.csv")
+    assert table["file"].value_counts().to_dict() == {"query": 60, "few": 9}
+    assert table["label"].tolist()[:60] == alone.labels.tolist()
+    assert set(done.clusters["file"]) == {"query", "few"}
+    record = json.loads(write_record(done, tmp_path / "l.csv").read_text("utf-8"))
+    assert set(record["inputs"]) == {"query.h5ad", "few.h5ad"}
+    assert set(record["files"]) == {"query", "few"}

@@ -112,7 +112,10 @@ def evaluate_profiles(
         labels = label_profiles(profiles, model, options, progress)
         unknown = _count_unknown(labels, truth, has_truth & ~is_known)
         judged = _judge_classes(labels, truth, np.flatnonzero(is_known))
-        _note_what_is_counted(judged, unknown)
+        if judged.counted:
+            sizes = judged.confusion.sum(axis=1)
+            absent = some(sizes.index[sizes == 0])
+            note(f"the accuracy is over {judged.counted}; without a sample: {absent}")
         if not has_truth.all():
             note(f"{(~has_truth).sum()} samples have no {label} and are in no table")
         levels = None
@@ -177,7 +180,8 @@ def _count_unknown(
         note(
             f"{sum(unknown.values())} samples are of classes that the model does not "
             f"have and are in no table; {labels.withheld[is_unknown].mean():.0%} of "
-            f"their labels are withheld: {some(unknown)}"
+            f"their labels are withheld: {some(unknown)}; "
+            f"{_mapping_hint(list(unknown), labels.model.labels)}"
         )
     return unknown
 
@@ -242,19 +246,6 @@ def classes_of_tree(
             classes.append(name)
         place[position] = above
     return classes, place
-
-
-def _note_what_is_counted(judged: Performance, unknown: Mapping[str, int]) -> None:
-    """Name classes of the model without a sample, and names that look like theirs."""
-    if judged.counted:
-        sizes = judged.confusion.sum(axis=1)
-        absent = [str(name) for name in sizes.index[sizes == 0]]
-        text = f"the accuracy is over {judged.counted}"
-        if absent:
-            text += f"; no sample is of {some(absent)}"
-        if any(look_alike(name, absent) for name in unknown):
-            text += f"; {_mapping_hint(list(unknown), absent)}"
-        note(text)
 
 
 def _mapping_hint(theirs: Sequence[str], names: Sequence[str]) -> str:

@@ -177,13 +177,14 @@ def record_path(out: Path) -> Path:
 
 def write_record(labels: Labels, out: Path) -> Path:
     """Write how the labels in a file were made, beside it."""
-    path = record_path(out)
-    record = labels.record
-    if labels.clusters is not None:
-        record = record | {"clusters": labels.clusters.to_dict("records")}
-    text = json.dumps(record, indent=1, default=np.ndarray.tolist)
-    write_text(path, f"{text}\n")
-    return path
+
+    def plain(value: Any) -> Any:
+        is_table = isinstance(value, pd.DataFrame)
+        return value.to_dict("records") if is_table else value.tolist()
+
+    text = json.dumps(labels.record, indent=1, default=plain)
+    write_text(record_path(out), f"{text}\n")
+    return record_path(out)
 
 
 def _write_csv(samples: pd.DataFrame, path: Path) -> None:

@@ -196,6 +196,7 @@ def label_profiles(
     record["notes"] = np.array([*said.warnings, *said.notes], dtype=object)
     if clusters is not None:
         clusters = cluster_table(clusters, samples, record["withheld_label"])
+        record["clusters"] = clusters
     explanation = None
     if len(chosen) == 1:
         explanation = _explain(predictor, look.sample, chosen[0])
