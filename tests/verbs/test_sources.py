@@ -67,6 +67,9 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
         )
         options = TrainingOptions(label=LABEL, n_genes=20, n_jobs=1, batch=batch)
         result = training.train(joined, options)
+    sources = result.model.card.sources
+    assert set(sources) == {"first.h5ad", "second.h5ad"}
+    assert all(digest.startswith("SHA-256 ") for digest in sources.values())
     assert set(result.held_out["source"]) == {"first", "second"}
     twice = open_sources([files[0], files[0]], [LABEL])
     with pytest.raises(DataError, match="is named twice"), twice:
