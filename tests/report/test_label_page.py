@@ -70,7 +70,7 @@ def test_labels_are_counted_by_confidence():
 def test_the_page_has_the_numbers_of_the_labels(model, query):
     found = labelled(as_anndata(query), model)
     text = render_page(found)
-    assert "labelled by the model “example”; no label is withheld." in text
+    assert "labelled by the model “example”; 0 labels are withheld." in text
     n, n_genes = len(found.chosen), len(panel_names(model))
     assert tiles(text)[:3] == [
         (str(n), "samples labelled"),

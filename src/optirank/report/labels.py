@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank import pl
-from optirank._util.names import percent, some
+from optirank._util.names import counted, percent, some
 from optirank.pl.axes import figure_image
 from optirank.pl.labels import draw_agreement, draw_tree
 from optirank.verbs.labels import Labels, label_table, tree_table
@@ -34,9 +34,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
     names = labels.words[:-1]
     unused = [name for name in names if name not in table.index]
     samples = f"{n_samples:,} sample{'s' * (n_samples != 1)}"
-    withheld = "no label is"
-    if n_withheld:
-        withheld = f"{n_withheld:,} label{'s are' if n_withheld > 1 else ' is'}"
+    withheld = counted(n_withheld, "label is", "labels are")
     of_all = f", of {n_samples:,}" if n_withheld else ""
     changed = []
     if "n_changed" in labels.record:
