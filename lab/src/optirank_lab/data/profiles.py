@@ -99,7 +99,8 @@ def concatenated(parts: Sequence[AnnData]) -> AnnData:
     """Parts of one set below each other, over the genes that all of them have."""
     common = list(dict.fromkeys(parts[0].var_names))
     for part in parts[1:]:
-        common = [name for name in common if name in set(part.var_names)]
+        present = set(part.var_names)
+        common = [name for name in common if name in present]
     if not common:
         raise DataError(f"{some(map(origin_of, parts))} have no gene in common")
     if len(parts) > 1:
