@@ -73,19 +73,6 @@ def test_classes_count_equally():
         fit_error_control(confidence, correct, truth).at(0.1)
 
 
-def test_a_good_query_keeps_its_labels_and_the_error_is_kept():
-    rng = np.random.default_rng(0)
-    confidence = rng.beta(8, 1, 2000)
-    correct = rng.random(2000) < confidence**0.3
-    control = fit_error_control(confidence[:1000], correct[:1000])
-    threshold, reason = control.at(0.05)
-    kept = confidence[1000:] >= threshold
-    assert kept.mean() > 0.7
-    assert np.mean(~correct[1000:][kept]) < 0.06
-    assert reason.startswith("at a confidence of at least ")
-    assert "with 80% confidence" in reason
-
-
 def test_few_samples_that_show_nothing_are_named():
     control = fit_error_control(np.linspace(0.5, 1, 6), np.ones(6, bool))
     with pytest.raises(ValueError, match=r"6 held-out samples cannot show it.*23\.5%"):

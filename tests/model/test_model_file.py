@@ -44,9 +44,8 @@ from optirank import (
 )
 from optirank.datasets import make_unstable_ranks
 from optirank.model import Card, ModelFileError
-from optirank.model.card import ClassCounts, JudgedSet
+from optirank.model.card import JudgedSet
 from optirank.model.file import model_digest
-from optirank.model.likeness import FurtherGenes
 
 
 def save_and_load(model, folder: Path) -> Model:
@@ -67,17 +66,6 @@ def test_a_loaded_model_is_the_saved_one_to_the_last_bit(tmp_path_factory, model
 def test_what_a_model_stores_of_its_training_is_kept(make, tmp_path):
     model = full(make())
     assert_same(save_and_load(model, tmp_path), model)
-
-
-def test_a_smaller_panel_comes_out_of_the_file(tmp_path):
-    model = make_panel(sizes=(3, 6, 10))
-    small = save_and_load(model, tmp_path).smaller(6)
-    np.testing.assert_array_equal(small.panel.columns, model.panels[6].columns)
-    again = save_and_load(small, tmp_path)
-    X = make_samples(0, 9, 30)
-    np.testing.assert_array_equal(
-        again.predict_proba(X), model.smaller(6).predict_proba(X)
-    )
 
 
 @pytest.mark.parametrize(
@@ -114,24 +102,6 @@ def test_a_model_of_20_classes_and_20000_genes_is_a_small_file(tmp_path):
     loaded = save_and_load(model, tmp_path)
     assert (tmp_path / "model.optirank").stat().st_size < 150_000
     assert loaded.n_features == 20_000
-
-
-def test_a_model_without_further_genes_has_no_entry_for_them(tmp_path):
-    save(make_panel(), tmp_path / "m")
-    document, arrays = unpack(tmp_path / "m")
-    assert "further" not in document | arrays
-    assert load(tmp_path / "m").further is None
-
-
-def test_a_thousand_further_genes_take_two_bytes_per_class_and_gene(tmp_path):
-    rng = np.random.default_rng(0)
-    model = make_panel(n_classes=20, n_genes=20_000, sizes=(100,))
-    names = np.array([f"GENE{j}" for j in range(1000)], dtype=object)
-    means = rng.uniform(-0.5, 0.5, (20, 1000)).astype(np.float16)
-    save(model, tmp_path / "plain")
-    save(replace(model, further=FurtherGenes(names, means)), tmp_path / "more")
-    added = (tmp_path / "more").stat().st_size - (tmp_path / "plain").stat().st_size
-    assert added < 50_000
 
 
 def test_the_same_model_gives_the_same_bytes_and_digest(tmp_path):
@@ -226,11 +196,6 @@ def test_a_model_that_could_not_be_opened_is_not_saved(tmp_path, spoil, message)
     with pytest.raises((ValueError, TypeError), match=message):
         save(spoil(make_panel(sizes=(10,))), tmp_path / "m")
     assert not os.listdir(tmp_path)
-
-
-def test_counts_that_cannot_be_are_no_card():
-    with pytest.raises(ValueError, match="counts of labels that cannot be"):
-        ClassCounts(right=3, n=2)
 
 
 # Files that are damaged or made to do harm

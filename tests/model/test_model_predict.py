@@ -19,7 +19,6 @@ from model_cases import (
     make_panel,
     make_samples,
     models,
-    panel_models,
 )
 from scipy import sparse
 from scipy.stats import rankdata
@@ -76,29 +75,6 @@ def test_scores_are_what_the_definition_says(compiled, model, seed, layout, dens
     expected = scores_by_definition(model, X)
     expected = expected[:, 0] if expected.shape[1] == 1 else expected
     np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
-
-
-@given(panel_models, st.integers(0, 1000))
-def test_every_pair_of_genes_votes_once(model, seed):
-    X = make_samples(seed, 4, model.n_features)
-    panel = model.panel
-    k = len(panel.columns)
-    votes = np.zeros((len(X), len(panel.coef)))
-    for j in range(k):
-        for m in range(j + 1, k):
-            sign = np.sign(X[:, panel.columns[j]] - X[:, panel.columns[m]])
-            votes += np.outer(sign, panel.coef[:, j] - panel.coef[:, m]) / (2 * k)
-    scores = model.bind().scores(X).reshape(votes.shape)
-    np.testing.assert_allclose(scores, votes, atol=1e-12)
-
-
-def test_two_genes_are_a_top_scoring_pair():
-    model = make_panel(n_classes=2, sizes=(2,))
-    X = make_samples(0, 50, 30, density=1.0)
-    first, second = X[:, model.panel.columns].T
-    weights = model.panel.coef[0]
-    sign = np.sign(first - second) * np.sign(weights[0] - weights[1])
-    np.testing.assert_array_equal(np.sign(model.decision_function(X)), sign)
 
 
 @pytest.mark.parametrize("n_genes", [1, 7, 300])
@@ -236,19 +212,3 @@ def test_a_model_cannot_be_changed():
     with pytest.raises(ValueError, match="no panel of 7 genes"):
         replace(model, n_genes=7)
     assert repr(full(model)) == "<optirank.Model 'random': 3 classes, 10 genes>"
-
-
-@pytest.mark.timing
-def test_two_hundred_thousand_cells_are_labelled_per_cpu_second():
-    import time
-
-    model = make_panel(n_classes=20, n_genes=100, sizes=(100,))
-    X = np.random.default_rng(0).poisson(1.0, (20_000, 100)).astype(np.float32)
-    predictor = model.bind(compiled=True)
-    predictor.scores(X[:10])
-    taken = []
-    for _ in range(3):
-        start = time.process_time()
-        predictor.scores(X)
-        taken.append(time.process_time() - start)
-    assert 20_000 / min(taken) > 200_000

@@ -56,15 +56,6 @@ def test_an_inner_label_is_as_probable_as_its_leaves_together():
         np.testing.assert_allclose(whole[:, column], p[:, below].sum(axis=1))
 
 
-@given(st.integers(0, 1000))
-def test_no_label_is_less_probable_than_one_below_it(seed):
-    whole = BLOOD.probabilities(random_probabilities(seed, 20), CLASSES)
-    for label, parent in BLOOD.parents.items():
-        if parent:
-            child, above = BLOOD.place[label], BLOOD.place[parent]
-            assert (whole[:, above] >= whole[:, child]).all()
-
-
 def test_no_label_is_more_than_certain():
     p = random_probabilities(0, 2000)
     p[:, [CLASSES.index("platelet"), CLASSES.index("DC"), CLASSES.index("Mono")]] = 0.0
@@ -106,18 +97,6 @@ def test_two_subtypes_of_one_type_are_stronger_than_another_type_alone():
     assert confidence == pytest.approx(0.6)
 
 
-def test_nothing_is_said_only_where_even_the_top_is_unsure():
-    p = np.array([[0.2, 0.1, 0.1, 0.3, 0.2, 0.1], [0.3, 0, 0, 0.4, 0, 0.3]])
-    label, confidence = BLOOD.descend(p, CLASSES).label()
-    assert names(label) == ["", "myeloid"]
-    assert confidence == pytest.approx([0.4, 0.6])
-
-
-def test_a_threshold_of_zero_gives_leaves():
-    label, _ = BLOOD.descend(random_probabilities(1), CLASSES).label(0.0)
-    assert set(names(label)) == set(BLOOD.leaves)
-
-
 def test_a_label_above_or_below_the_truth_is_right():
     p = np.zeros((3, 6))
     p[:, CLASSES.index("CD4 T")] = 1
@@ -125,11 +104,6 @@ def test_a_label_above_or_below_the_truth_is_right():
     truth = np.array([BLOOD.place[name] for name in ("CD8 T", "CD4 T", "T")])
     expected = [[True, True, False], [True, True, True], [True, True, True]]
     assert way.right(BLOOD, truth).tolist() == expected
-
-
-def test_a_leaf_high_in_the_tree_repeats_itself_on_its_way():
-    path = BLOOD.paths[BLOOD.place["platelet"]]
-    assert names(path) == ["platelet"] * 3
 
 
 # One error control for all levels
@@ -170,22 +144,6 @@ def test_a_raised_threshold_expects_the_error_of_the_labels_it_gives(seed, targe
         assert (1 - confidence[given_labels]).mean() <= target + 1e-12
 
 
-def test_falling_back_shows_an_error_that_leaves_alone_cannot():
-    rng = np.random.default_rng(0)
-    n = 300
-    p = np.zeros((n, 6))
-    p[:, CLASSES.index("CD4 T")] = rng.uniform(0.4, 0.6, n)
-    p[:, CLASSES.index("CD8 T")] = 0.99 - p[:, CLASSES.index("CD4 T")]
-    p[:, CLASSES.index("B")] = 0.01
-    truth = np.where(rng.random(n) < 0.5, BLOOD.place["CD4 T"], BLOOD.place["CD8 T"])
-    way = BLOOD.descend(p, CLASSES)
-    right = way.right(BLOOD, truth)
-    with pytest.raises(ValueError, match="cannot show it"):
-        fit_error_control(way.confidence[:, -1], right[:, -1]).at(0.05)
-    threshold, _ = fit_error_control(way.confidence, right).at(0.05)
-    assert set(names(way.label(threshold)[0])) == {"T"}
-
-
 # Trees from columns and tables
 
 
@@ -215,12 +173,6 @@ def test_a_label_below_two_others_is_refused_with_the_cells():
         tree_of_columns(table)
     for word in ("'L'", "'M'", "cell_3", "1 sample"):
         assert word in str(refused.value)
-
-
-def test_a_label_above_itself_is_refused():
-    table = pd.DataFrame({"a": ["X", "Y"], "b": ["Y", "X"], "c": ["Z", "X"]})
-    with pytest.raises(ValueError, match="not nested"):
-        tree_of_columns(table)
 
 
 def test_a_label_left_out_and_one_that_is_repeated_are_the_same():
@@ -286,13 +238,6 @@ def test_leaves_that_are_not_the_classes_are_refused():
         replace(model, classes=np.array(others), tree=BLOOD)
 
 
-def test_labels_that_lost_all_their_leaves_leave_the_tree():
-    part = BLOOD.of_classes(["B", "CD4 T", "platelet"])
-    assert set(part.leaves) == {"B", "CD4 T", "platelet"}
-    assert "myeloid" not in part.parents
-    assert part.path("CD4 T") == BLOOD.path("CD4 T")
-
-
 # Models with a tree
 
 
@@ -312,13 +257,6 @@ def test_a_model_file_keeps_the_tree_and_the_terms(tmp_path):
     assert again.terms == model.terms
 
 
-def test_a_model_without_a_tree_writes_the_same_file_as_before(tmp_path):
-    save(make_panel(), tmp_path / "m.optirank")
-    document, _ = unpack(tmp_path / "m.optirank")
-    assert document["schema"] == 1
-    assert "tree" not in document
-
-
 @pytest.mark.parametrize(
     ("parents", "match"),
     [
@@ -333,11 +271,6 @@ def test_a_file_with_a_bad_tree_is_refused(tmp_path, parents, match):
     document, arrays = unpack(path)
     document["tree"]["parents"] = parents
     assert_refused(pack(path, document, arrays), match)
-
-
-def test_a_smaller_model_keeps_the_tree():
-    model = model_with_tree()
-    assert model.smaller(3).tree == model.tree
 
 
 def test_the_control_of_a_tree_judges_coarse_and_fine_labels():
