@@ -150,8 +150,8 @@ class TrainingSet:
             refuse_missing(missing, names, self.source)
         if missing:
             note(
-                f"{len(missing)} of the {len(listed)} genes of the list are not in "
-                f"{self.source}: {some(missing, 30)}"
+                f"{len(missing)} of the {len(listed)} genes of the list are not in the "
+                f"data: {some(missing, 30)}"
             )
         self.include = np.union1d(found, required)
         if listed and self.n_genes == "auto":
