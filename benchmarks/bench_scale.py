@@ -118,9 +118,9 @@ def write_cells(path: Path, n_cells: int, donors: Sequence[int], seed: int) -> N
 _TRAIN = """
 import json, sys, time
 from optirank import save
-from optirank.datasets import open_expression
+from optirank.data.opening import open_profiles
 from optirank.verbs.training import TrainingOptions, train
-with open_expression(sys.argv[1]) as data:
+with open_profiles(sys.argv[1], label=["cell_type"]) as data:
     result = train(data, TrainingOptions(label="cell_type", n_jobs=2))
 save(result.model, sys.argv[2])
 lines = open("/proc/self/status").read().splitlines()

@@ -50,10 +50,10 @@ def check_ties(ties: str) -> tuple[float, float]:
 def check_finite(values: NDArray) -> None:
     """Refuse values that are NaN or infinite: they have no rank."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        bad = np.count_nonzero(~np.isfinite(values))
         raise ValueError(
-            f"X has NaN or infinite values, which have no rank ({bad} in the genes "
-            "needed): impute them or leave these samples out"
+            "X has NaN or infinite values, which have no rank "
+            f"({np.count_nonzero(~np.isfinite(values))} in the genes needed): impute "
+            "them or leave these samples out"
         )
 
 
