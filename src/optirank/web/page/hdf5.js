@@ -181,14 +181,16 @@ function readParts({ shape: [nRows, nColumns], stored, scan }, parts, progress) 
     groups.forEach((group, k) => group.forEach((j) => (column[j] = k)));
     return { row, column, n: groups.length, values: emptyValues(stored, (rows?.length ?? nRows) * groups.length) };
   });
+  const columns = [...new Set(parts.flatMap(({ groups }) => groups.flat()))];
+  const wanted = new Uint8Array(nColumns);
+  for (const j of columns) wanted[j] = 1;
   const add = (i, j, x) => {
     if (!(i >= 0 && i < nRows && j >= 0 && j < nColumns)) throw new Error("its sparse matrix has entries outside its shape");
-    for (let p = 0; p < sums.length; p++) {
-      const { row, column, n, values } = sums[p];
+    if (!wanted[j]) return;
+    for (const { row, column, n, values } of sums) {
       if (row[i] >= 0 && column[j] >= 0) values[row[i] * n + column[j]] += x;
     }
   };
-  const columns = [...new Set(parts.flatMap(({ groups }) => groups.flat()))];
   const everyRow = parts.some(({ rows }) => rows === null);
   const rows = everyRow ? null : [...new Set(parts.flatMap((part) => part.rows))];
   scan(rows, columns, add, (seen, all) => progress("reading values", seen, all));
