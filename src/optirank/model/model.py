@@ -134,10 +134,10 @@ class Model:
                 f"a {type(fitted).__name__} has no weights on ranks: this works for "
                 f"{_LINEAR}. Fit one of these, or give the last step of a Pipeline"
             )
-        if genes is None:
-            unnamed = [f"x{column}" for column in range(fitted.n_features_in_)]
-            genes = getattr(fitted, "feature_names_in_", unnamed)
-        names = np.array([str(name) for name in genes], dtype=object)
+        unnamed = [f"x{column}" for column in range(fitted.n_features_in_)]
+        seen = getattr(fitted, "feature_names_in_", unnamed)
+        named = seen if genes is None else genes
+        names = np.array([str(name) for name in named], dtype=object)
         if len(names) != fitted.n_features_in_:
             raise ValueError(
                 f"{len(names)} gene names for an estimator that was fitted on "
