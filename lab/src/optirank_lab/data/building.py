@@ -26,6 +26,7 @@ from optirank_lab.data.profiles import (
     join_annotations,
     labels_of,
     merged_genes,
+    obs_of,
     origin_of,
     take_genes,
     take_samples,
@@ -100,7 +101,7 @@ def _with_annotations(whole: AnnData, raw: RawFiles) -> AnnData:
         return whole
     paths = raw.paths(rules.about)
     key = rules.about_key or None
-    obs, named = join_annotations(whole.obs, paths, origin_of(whole), key)
+    obs, named = join_annotations(obs_of(whole), paths, origin_of(whole), key)
     return take_samples(changed(whole, obs=obs), named)
 
 
@@ -114,7 +115,7 @@ def _with_sample_names(whole: AnnData, raw: RawFiles) -> AnnData:
     else:
         names = raw.texts(reference)
     sample_names = np.array(names, dtype=object)
-    obs = whole.obs.set_axis(sample_names)
+    obs = obs_of(whole).set_axis(sample_names)
     return changed(whole, obs=obs)
 
 
@@ -134,7 +135,7 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     else:
         names = harmonise(label, entry.name)
         kept &= np.array([isinstance(name, str) for name in names])
-        others = whole.obs.drop(columns=[LABEL], errors="ignore")
+        others = obs_of(whole).drop(columns=[LABEL], errors="ignore")
         obs = pd.DataFrame(others).copy()
     if not kept.any():
         raise DataError(f"no sample of {entry.name} is left with a label")
@@ -150,7 +151,7 @@ def _with_labels(whole: AnnData, raw: RawFiles) -> AnnData:
     labelled = take_samples(changed(whole, obs=obs), kept)
     if not rules.at_most:
         return labelled
-    return take_samples(labelled, _drawn(labelled.obs, rules.at_most))
+    return take_samples(labelled, _drawn(obs_of(labelled), rules.at_most))
 
 
 def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:
@@ -164,7 +165,7 @@ def _sample_texts(reference: str, whole: AnnData, raw: RawFiles) -> np.ndarray:
         return np.array(parts, dtype=object)
     if ":" not in reference:
         source = f"the table about the samples of {raw.entry.name}"
-        check_column(whole.obs, reference, source)
+        check_column(obs_of(whole), reference, source)
         return labels_of(whole, reference).to_numpy()
     texts = np.array(raw.texts(reference), dtype=object)
     if len(texts) != whole.n_obs:

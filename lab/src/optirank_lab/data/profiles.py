@@ -57,21 +57,27 @@ def changed(
     return made(
         data.X if X is None else X,
         data.var_names if genes is None else genes,
-        data.obs if obs is None else obs,
+        obs_of(data) if obs is None else obs,
         origin_of(data) if source is None else source,
     )
 
 
+def obs_of(data: AnnData) -> pd.DataFrame:
+    """The annotations, which are in memory."""
+    obs: Any = data.obs
+    return obs
+
+
 def labels_of(data: AnnData, column: str) -> pd.Series:
     """A column of the annotations as text, missing values as NaN."""
-    return text_column(data.obs, column, origin_of(data))
+    return text_column(obs_of(data), column, origin_of(data))
 
 
 def take_samples(data: AnnData, rows: Any) -> AnnData:
     """Some samples: a mask or positions."""
     X: Any = data.X
     positions = np.arange(data.n_obs)[rows]
-    obs = data.obs.iloc[positions]
+    obs = obs_of(data).iloc[positions]
     return made(X[positions], data.var_names, obs, origin_of(data))
 
 
@@ -79,7 +85,7 @@ def take_genes(data: AnnData, positions: NDArray) -> AnnData:
     """Some genes, in this order."""
     X: Any = data.X
     genes = data.var_names[positions]
-    return made(X[:, positions], genes, data.obs, origin_of(data))
+    return made(X[:, positions], genes, obs_of(data), origin_of(data))
 
 
 def merged_genes(data: AnnData, how: str) -> AnnData:
@@ -110,7 +116,7 @@ def concatenated(parts: Sequence[AnnData]) -> AnnData:
     return made(
         vstack(matrices, format="csr") if is_sparse else np.concatenate(matrices),
         parts[0].var_names,
-        pd.concat([part.obs for part in parts]),
+        pd.concat([obs_of(part) for part in parts]),
         some([origin_of(part) for part in parts]),
     )
 

@@ -22,7 +22,7 @@ from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError, readable
 from optirank.data.tables import open_text, read_table
 from optirank_lab.data import rdata
-from optirank_lab.data.profiles import changed, made, take_samples
+from optirank_lab.data.profiles import changed, made, obs_of, take_samples
 from optirank_lab.data.registry import LABEL, Entry, bare_name
 
 TUMOUR_CODE = "code"  # the column of obs with the label of a file of tumours
@@ -167,7 +167,7 @@ def _unscaled(path: Path) -> AnnData:
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         adata = anndata.read_h5ad(path)
     raw = adata.raw
-    return made(raw.X, raw.var_names, adata.obs, path.name)
+    return made(raw.X, raw.var_names, obs_of(adata), path.name)
 
 
 def _profiles(matrix: rdata.RMatrix, genes_in: str, source: str) -> AnnData:
@@ -266,7 +266,7 @@ def _tumours(raw: RawFiles, name: str, code: str) -> AnnData:
     values = frame.loc[named, samples].groupby(symbols[named]).max()
     matrix = rdata.RMatrix(values.to_numpy(), list(values.index), list(samples))
     part = _profiles(matrix, "rows", path.name)
-    obs = part.obs.assign(**{TUMOUR_CODE: code})
+    obs = obs_of(part).assign(**{TUMOUR_CODE: code})
     return changed(part, obs=obs)
 
 
