@@ -58,12 +58,17 @@ class Likeness:
 
         Parameters
         ----------
-        ranks : (n, q), ranks among the panel's genes that are present.
+        ranks : (n, q), centred ranks among the panel's genes that are present.
         labels : the position of the class each sample is given.
         present : which genes of the panel these are, a mask or positions; all by
             default.
         """
-        scores = row_correlations(ranks, self.profiles[:, present][labels])
+        profiles = self.profiles[:, present].astype(np.float64)
+        profiles -= profiles.mean(axis=1, keepdims=True)
+        sizes = np.sqrt((profiles**2).sum(axis=1))[labels]
+        sizes *= np.sqrt(np.einsum("ij,ij->i", ranks, ranks))
+        products = np.einsum("ij,ij->i", ranks, profiles[labels])
+        scores = np.divide(products, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
         medians = self.medians.astype(np.float64)[labels]
         return scores / np.where(medians > 0, medians, np.nan)
 
