@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from optirank._util.names import in_percent as percent  # noqa: F401  used by tables_*.py
+from optirank._util.words import in_percent as percent  # noqa: F401  used by tables_*.py
 from optirank_lab.benchmark.statistics import PairedComparison, bootstrap_interval
 from optirank_lab.benchmark.tasks import SAME_PLATFORM, SCALED_REFERENCE
 from optirank_lab.data.registry import registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from tables import read, table
 
-from optirank._util.names import percent
+from optirank._util.words import percent
 
 ERROR = 0.05  # of the labels given
 COVERAGE = 0.9  # share of the samples that have a label

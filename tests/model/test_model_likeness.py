@@ -9,7 +9,7 @@ import pytest
 from model_cases import gene_names, make_panel, make_samples
 from scipy import sparse
 
-from optirank._util.notes import collected_notes
+from optirank._util.words import collected_notes
 from optirank.model.likeness import (
     FurtherGenes,
     ValueCounter,

@@ -19,7 +19,7 @@ from model_cases import (
 )
 
 from optirank import Model
-from optirank._util.notes import collected_notes
+from optirank._util.words import collected_notes
 from optirank.model import MissingGenesError
 from optirank.model.predictor import Predictor, References, SizedPanel
 from optirank.ranks.scoring import TIES

@@ -1,6 +1,6 @@
 """Notes and threads of a verb are those of the block that runs."""
 
-from optirank._util.notes import collected_notes, note, warn
+from optirank._util.words import collected_notes, note, warn
 from optirank._util.work import threads_in_use, using_threads
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optirank._util.notes import collected_notes
+from optirank._util.words import collected_notes
 from optirank.datasets import DataError
 from optirank.verbs.gene_lists import (
     excluded_genes,

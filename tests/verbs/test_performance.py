@@ -13,7 +13,7 @@ from sklearn.metrics import (
 )
 
 from optirank._util.metrics import wilson
-from optirank._util.names import with_interval
+from optirank._util.words import with_interval
 from optirank.verbs.performance import performance
 
 CLASSES = np.array(["a", "b", "c"])

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from optirank._util.notes import collected_notes
+from optirank._util.words import collected_notes
 from optirank.data.errors import DataError
 from optirank.verbs.options import TrainingOptions
 from optirank.verbs.samples import (

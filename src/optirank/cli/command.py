@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from optirank._util.names import printable, valid_text
+from optirank._util.words import printable, valid_text
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _LONGEST_ERROR = 2000  # characters; a longer one is a dump of data

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.files import replacing
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.cli import options as opt
 from optirank.cli.command import echo
 from optirank.cli.outputs import outputs, show_sizes, show_table

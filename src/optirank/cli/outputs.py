@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optirank._util.files import check_outputs
-from optirank._util.names import in_percent, printable, with_interval
+from optirank._util.words import in_percent, printable, with_interval
 from optirank.cli.command import echo, write
 
 if TYPE_CHECKING:

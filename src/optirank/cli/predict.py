@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from optirank._util.files import replacing, write_text
-from optirank._util.names import counted
+from optirank._util.words import counted
 from optirank._util.work import progress_bar, using_threads
 from optirank.cli import options as opt
 from optirank.cli.command import echo, is_on

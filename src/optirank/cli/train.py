@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from optirank._util.files import replacing
-from optirank._util.names import in_percent, percent, valid_text, with_interval
+from optirank._util.words import in_percent, percent, valid_text, with_interval
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.command import echo, is_on, recorded_command

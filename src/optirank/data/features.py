@@ -12,8 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from optirank._util.matrices import value_scale
-from optirank._util.names import counted, some
-from optirank._util.notes import note
+from optirank._util.words import counted, note, some
 from optirank.data.errors import DataError
 from optirank.data.passes import read_values
 from optirank.data.profiles import Profiles, duplicates, stripped

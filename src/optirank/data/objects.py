@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import some
-from optirank._util.notes import collected_notes, note
+from optirank._util.words import collected_notes, note, some
 from optirank.data.errors import DataError, need
 from optirank.data.features import gene_profiles
 from optirank.data.passes import is_dask

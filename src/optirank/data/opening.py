@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import counted, some, valid_text
-from optirank._util.notes import collected_notes, note
+from optirank._util.words import collected_notes, counted, note, some, valid_text
 from optirank.data.errors import DataError, readable
 from optirank.data.objects import profiles_of_parts
 from optirank.data.profiles import Opening, Profiles, check_column, duplicates

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix
 
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.errors import DataError
 from optirank.data.genes import check_case, match_genes
 

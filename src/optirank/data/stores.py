@@ -24,8 +24,7 @@ from anndata.io import read_elem, sparse_dataset
 from scipy.io import mminfo
 from scipy.sparse import csr_matrix
 
-from optirank._util.names import some
-from optirank._util.notes import note
+from optirank._util.words import note, some
 from optirank.data.errors import DataError, readable
 from optirank.data.features import GENE_EXPRESSION, gene_profiles
 from optirank.data.objects import TABLES_OF, choose_table

@@ -24,8 +24,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.matrices import inverted
-from optirank._util.names import some
-from optirank._util.notes import note
+from optirank._util.words import note, some
 from optirank.data.errors import DataError, need
 from optirank.data.features import gene_profiles
 from optirank.data.genes import without_case

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils.validation import validate_data
 
-from optirank._util.names import some
+from optirank._util.words import some
 
 POSITIVE = Interval(Real, 0, None, closed="neither")
 CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]

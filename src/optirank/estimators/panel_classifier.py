@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from optirank._util.matrices import STANDARDISED, looks_standardised
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank._util.work import using_threads
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.input import (

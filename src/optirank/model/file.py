@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import optirank
 from optirank._util.files import write_bytes
-from optirank._util.names import printable, some
+from optirank._util.words import printable, some
 from optirank.model.archive import Archive, refuse_if, write_archive
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.confidence import Calibration, ErrorControl

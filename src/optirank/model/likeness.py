@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optirank._util.metrics import row_correlations
-from optirank._util.notes import note
+from optirank._util.words import note
 from optirank.data.genes import match_genes
 from optirank.model.confidence import class_codes
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.model.card import Card
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.likeness import FurtherGenes

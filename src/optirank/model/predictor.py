@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.names import counted, some
-from optirank._util.notes import note, warn
+from optirank._util.words import counted, note, some, warn
 from optirank.data.genes import GeneMatch, match_genes
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import Likeness

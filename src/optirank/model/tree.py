@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank._util.names import counted, some
+from optirank._util.words import counted, some
 from optirank.model.confidence import ErrorControl, fit_error_control
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optirank._util.files import replacing
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.errors import DataError, need
 
 if TYPE_CHECKING:

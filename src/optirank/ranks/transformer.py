@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.ranks.scoring import check_ties, weighted_ranks
 
 if TYPE_CHECKING:

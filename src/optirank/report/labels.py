@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank import pl
-from optirank._util.names import counted, percent, some
+from optirank._util.words import counted, percent, some
 from optirank.pl.axes import figure_image
 from optirank.pl.labels import draw_agreement, draw_tree
 from optirank.verbs.labels import Labels, label_table, tree_table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank import pl
-from optirank._util.names import in_percent, percent, some
+from optirank._util.words import in_percent, percent, some
 from optirank.model.explanation import speaks_for
 from optirank.pl.axes import figure_image
 from optirank.pl.genes import MOST_GENES, draw_dots, draw_sizes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.metrics import balanced, wilson
-from optirank._util.names import in_percent, percent, with_interval
+from optirank._util.words import in_percent, percent, with_interval
 from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.file import as_model

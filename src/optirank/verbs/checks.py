@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from optirank._util.names import counted, some
-from optirank._util.notes import note, warn
+from optirank._util.words import counted, note, some, warn
 from optirank.panel.further import FEWEST_GENES, FEWEST_SAMPLES
 
 if TYPE_CHECKING:

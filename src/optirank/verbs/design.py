@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.matrices import per_ten_thousand, value_scale
-from optirank._util.notes import collected_notes, note
+from optirank._util.words import collected_notes, note
 from optirank._util.work import one_blas_thread, using_threads
 from optirank.data.errors import DataError
 from optirank.panel.drills import run_drills

@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.metrics import wilson
-from optirank._util.names import look_alike, some
-from optirank._util.notes import collected_notes, note, warn
+from optirank._util.words import collected_notes, look_alike, note, some, warn
 from optirank.data.errors import DataError
 from optirank.data.profiles import text_column
 from optirank.model.tree import NO_LABEL, Tree

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.names import counted, some
-from optirank._util.notes import note
+from optirank._util.words import counted, note, some
 from optirank.data.errors import DataError
 from optirank.data.genes import match_genes
 

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import check_outputs, file_digest, replacing, write_text
-from optirank._util.names import valid_text
+from optirank._util.words import valid_text
 from optirank.data.cluster import on_cluster
 from optirank.data.errors import DataError, need
 from optirank.data.opening import open_profiles

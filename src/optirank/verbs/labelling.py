@@ -19,8 +19,7 @@ import pandas as pd
 
 import optirank
 from optirank._util.matrices import STANDARDISED, GeneMoments, as_dense
-from optirank._util.names import counted, percent
-from optirank._util.notes import collected_notes, note
+from optirank._util.words import collected_notes, counted, note, percent
 from optirank.data.errors import DataError
 from optirank.data.genes import check_case
 from optirank.data.passes import block_rows, run_pass

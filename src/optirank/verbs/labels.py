@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import counted, some
+from optirank._util.words import counted, some
 from optirank.model.tree import NO_LABEL, Tree
 from optirank.verbs.options import Result
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.metrics import balanced_accuracy, standard_error
-from optirank._util.notes import note
+from optirank._util.words import note
 from optirank._util.work import threads_in_use
 from optirank.model import Model
 from optirank.model.predictor import SizedPanel

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.metrics import balanced, wilson
-from optirank._util.names import in_percent, percent
+from optirank._util.words import in_percent, percent
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

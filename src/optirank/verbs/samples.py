@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import counted, some
-from optirank._util.notes import note
+from optirank._util.words import counted, note, some
 from optirank.data.errors import DataError
 from optirank.data.opening import check_path
 from optirank.data.profiles import FILE_COLUMN, text_column

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.errors import DataError, readable
 from optirank.data.opening import check_path, file_kind, open_profiles
 from optirank.data.profiles import FILE_COLUMN, duplicates, join_profiles

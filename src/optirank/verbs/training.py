@@ -21,8 +21,7 @@ import pandas as pd
 
 from optirank import __version__
 from optirank._util.files import file_digest
-from optirank._util.names import some, valid_text
-from optirank._util.notes import Notes, collected_notes, warn
+from optirank._util.words import Notes, collected_notes, some, valid_text, warn
 from optirank._util.work import using_threads
 from optirank.data.profiles import FILE_COLUMN
 from optirank.model import Model

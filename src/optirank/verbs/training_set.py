@@ -16,8 +16,7 @@ from optirank._util.matrices import (
     PerSample,
     constant_rows,
 )
-from optirank._util.names import counted, some
-from optirank._util.notes import note, warn
+from optirank._util.words import counted, note, some, warn
 from optirank.data.errors import DataError
 from optirank.data.passes import run_pass
 from optirank.data.profiles import Profiles, annotations_of, source_of

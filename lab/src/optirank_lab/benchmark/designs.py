@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.errors import DataError
 from optirank_lab.baselines.transformers import SingleCellNetGenes
 from optirank_lab.benchmark import sets

@@ -20,7 +20,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from optirank._util.matrices import STANDARDISED, looks_standardised
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.errors import DataError
 from optirank.data.opening import open_profiles
 from optirank_lab.benchmark import sets

@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from optirank._util.files import write_text
-from optirank._util.names import NO_NUMBER, counted, in_percent, some
+from optirank._util.words import NO_NUMBER, counted, in_percent, some
 from optirank.pl.axes import svg_address
 from optirank.report import page_template
 from optirank_lab.benchmark import figures, statistics, text

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from optirank._util.matrices import value_scale
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError
 from optirank.data.profiles import duplicates

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import NO_NUMBER, in_percent
+from optirank._util.words import NO_NUMBER, in_percent
 from optirank_lab.benchmark import statistics
 from optirank_lab.benchmark.synthetic import SWEEPS, Settings
 

@@ -392,7 +392,7 @@ def curve(
 
 def _show_curve(table: pd.DataFrame) -> None:
     """Means over tissues by number of genes, and the tools that failed."""
-    from optirank._util.names import in_percent
+    from optirank._util.words import in_percent
     from optirank_lab.benchmark import curve as study
 
     wide = study.means(table).pivot_table(

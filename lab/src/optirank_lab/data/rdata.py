@@ -18,7 +18,7 @@ from rdata.missing import R_INT_NA
 from rdata.parser import RObject, RObjectType, parse_file
 from scipy.sparse import csc_matrix
 
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.errors import DataError, readable
 
 _NUMBERS = {RObjectType.LGL, RObjectType.INT, RObjectType.REAL}

@@ -25,7 +25,7 @@ from anndata.io import read_elem
 from scipy.sparse import csr_matrix
 
 from optirank._util.matrices import value_scale
-from optirank._util.names import some
+from optirank._util.words import some
 from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError, MissingExtraError, readable
 from optirank.data.opening import open_profiles

@@ -1,11 +1,19 @@
-"""Names, counts and shares in messages, and characters that a terminal must not see."""
+"""What is said to the reader: names, counts and shares in messages, and notes.
+
+A verb opens a collector with `collected_notes`; whatever it calls says what there is to
+say with `note` and `warn`, and takes and returns no sentences. What an inner verb says
+is said by the outer one too, each sentence once.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
 # Control, direction, lone surrogates, line ends
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -110,3 +118,50 @@ def _words(name: str) -> set[str]:
     """The words of a name that tell its class; CamelCase has several."""
     parts = re.findall(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[0-9]+", name)
     return {part.casefold().removesuffix("s") for part in parts or [name]} - _FILLERS
+
+
+@dataclass
+class Notes:
+    """Sentences for the reader, and those that need attention, in order."""
+
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+_collector: ContextVar[Notes | None] = ContextVar("collector", default=None)
+
+
+@contextmanager
+def collected_notes() -> Iterator[Notes]:
+    """What is said inside of the block; afterwards the block around has it too."""
+    outer = _collector.get()
+    own = Notes()
+    token = _collector.set(own)
+    try:
+        yield own
+    finally:
+        _collector.reset(token)
+        if outer is not None:
+            for text in own.notes:
+                _add(outer.notes, text)
+            for text in own.warnings:
+                _add(outer.warnings, text)
+
+
+def note(text: str) -> None:
+    """Say something to the reader of the result; nothing where no verb runs."""
+    collector = _collector.get()
+    if collector is not None:
+        _add(collector.notes, text)
+
+
+def warn(text: str) -> None:
+    """Say something that needs attention."""
+    collector = _collector.get()
+    if collector is not None:
+        _add(collector.warnings, text)
+
+
+def _add(sentences: list[str], text: str) -> None:
+    if text not in sentences:
+        sentences.append(text)

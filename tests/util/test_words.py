@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank._util.names import counted, look_alike, printable, some
+from optirank._util.words import counted, look_alike, printable, some
 
 
 @pytest.mark.parametrize(
