@@ -67,7 +67,10 @@ class Likeness:
         profiles -= profiles.mean(axis=1, keepdims=True)
         sizes = np.sqrt((profiles**2).sum(axis=1))[labels]
         sizes *= np.sqrt(np.einsum("ij,ij->i", ranks, ranks))
-        products = np.einsum("ij,ij->i", ranks, profiles[labels])
+        products = np.zeros(len(labels))
+        for label in np.unique(labels):
+            rows = labels == label
+            products[rows] = np.einsum("ij,j->i", ranks[rows], profiles[label])
         scores = np.divide(products, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
         medians = self.medians.astype(np.float64)[labels]
         return scores / np.where(medians > 0, medians, np.nan)

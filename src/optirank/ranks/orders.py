@@ -318,7 +318,7 @@ def doubled_ranks(values: NDArray, n_threads: int = 1) -> NDArray:
     def rank_block(block: slice) -> None:
         part = _sortable(values[block])
         check_finite(part)
-        rank_loops.doubled_ranks_in_order(part, _argsort(part), out[block])
+        rank_loops.doubled_ranks_in_order(part, _argsort(_narrow(part)), out[block])
 
     _in_blocks(rank_block, n, d, n_threads)
     return out
@@ -440,6 +440,15 @@ def _sortable(values: NDArray) -> NDArray:
         dtype.char if dtype.kind == "f" else dtype.kind
     )
     return np.ascontiguousarray(values, dtype=taken or dtype.newbyteorder("="))
+
+
+def _narrow(values: NDArray) -> NDArray:
+    """Counts in 16 bits where they fit, which sort in half the time; else the values
+    as they are.
+    """
+    with np.errstate(invalid="ignore"):  # what does not fit is compared
+        counts = values.astype(np.uint16)
+    return counts if np.array_equal(counts, values) else values
 
 
 def _argsort(values: NDArray) -> NDArray:
