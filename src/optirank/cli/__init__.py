@@ -1,14 +1,10 @@
-"""The `optirank` command: its switches, its commands and its exit codes."""
+"""The `optirank` command: what it says of itself, and its commands."""
 
 from __future__ import annotations
 
-import typer
-
 from optirank import __version__
 from optirank.cli import models, predict, train
-from optirank.cli.command import Command, help_text
-
-__all__ = ["app", "main", "program"]
+from optirank.cli.command import Command, program
 
 _HELP = """Label expression profiles by the ranks of a small panel of genes.
 
@@ -28,44 +24,6 @@ From labelled profiles to labels for new ones, with a generated pair:
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
   optirank design pair/reference.h5ad --label cell_type -o panel.csv
 """
-
-
-def program(name: str, version: str, help: str) -> typer.Typer:
-    """A program without commands yet: its help, and its switches."""
-    app = typer.Typer(
-        help=help_text(help),
-        add_completion=False,
-        no_args_is_help=True,
-        rich_markup_mode="rich",
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-    def show_version(wanted: bool) -> None:
-        if wanted:
-            typer.echo(f"{name} {version}")
-            raise typer.Exit
-
-    of_version = typer.Option(
-        False,
-        "--version",
-        callback=show_version,
-        is_eager=True,
-        help="Show the version.",
-    )
-    of_quiet = typer.Option(False, "--quiet", "-q", help="Print errors only.")
-    of_debug = typer.Option(False, "--debug", help="Show the traceback of an error.")
-
-    @app.callback()
-    def switches(
-        context: typer.Context,
-        version: bool = of_version,
-        quiet: bool = of_quiet,
-        debug: bool = of_debug,
-    ) -> None:
-        context.meta.update(quiet=quiet, debug=debug)
-
-    return app
 
 
 app = program("optirank", __version__, _HELP)

@@ -14,8 +14,7 @@ import typer
 from optirank._util.files import replacing
 from optirank._util.words import some
 from optirank.cli import options as opt
-from optirank.cli.command import echo
-from optirank.cli.outputs import outputs, show_sizes, show_table
+from optirank.cli.command import echo, outputs, show_sizes, show_table
 
 if TYPE_CHECKING:
     from optirank.model import Model
@@ -85,7 +84,7 @@ def inspect(
     ] = None,
     out: Annotated[
         Path | None,
-        opt.out("MODEL", "Write it; - for stdout."),
+        opt.option("MODEL", "Write it; - for stdout.", opt.OUTPUT, "--out", "-o"),
     ] = None,
     force: opt.Force = False,
 ) -> None:
@@ -143,7 +142,13 @@ def export(
     model: opt.ModelName,
     out: Annotated[
         Path,
-        opt.out("FILE", "A page (.html), or genes and weights (.csv, -)."),
+        opt.option(
+            "FILE",
+            "A page (.html), or genes and weights (.csv, -).",
+            opt.OUTPUT,
+            "--out",
+            "-o",
+        ),
     ] = Path("model.html"),
     h5ad: Annotated[
         bool,

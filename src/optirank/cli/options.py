@@ -20,11 +20,6 @@ def option(
     )
 
 
-def out(metavar: str, help: str) -> Any:
-    """The option that names the output of a command."""
-    return option(metavar, help, OUTPUT, "--out", "-o")
-
-
 _MODEL = "A model file, or the name of a model (optirank models)."
 _FORMATS = ".h5ad, .zarr, .h5mu, 10x (.h5 or folder), .csv, .tsv or .parquet"
 Files = Annotated[

@@ -12,10 +12,11 @@ from optirank._util.files import replacing, write_text
 from optirank._util.words import counted
 from optirank._util.work import progress_bar, using_threads
 from optirank.cli import options as opt
-from optirank.cli.command import echo, is_on
-from optirank.cli.outputs import (
+from optirank.cli.command import (
     STDOUT,
     conclude,
+    echo,
+    is_on,
     outputs,
     show_performance,
     show_table,
@@ -44,7 +45,13 @@ def predict(
     invert: opt.Invert = False,
     out: Annotated[
         Path,
-        opt.out("FILE", ".csv (- for stdout), .parquet, .h5ad or .zarr."),
+        opt.option(
+            "FILE",
+            ".csv (- for stdout), .parquet, .h5ad or .zarr.",
+            opt.OUTPUT,
+            "--out",
+            "-o",
+        ),
     ] = Path("labels.csv"),
     report: opt.Report = None,
     force: opt.Force = False,
@@ -144,7 +151,13 @@ def evaluate(
     invert: opt.Invert = False,
     out: Annotated[
         Path | None,
-        opt.out("FILE", "The classes (.csv), or all tables (.json)."),
+        opt.option(
+            "FILE",
+            "The classes (.csv), or all tables (.json).",
+            opt.OUTPUT,
+            "--out",
+            "-o",
+        ),
     ] = None,
     report: opt.Report = None,
     force: opt.Force = False,

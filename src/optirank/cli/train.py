@@ -13,10 +13,12 @@ from optirank._util.files import replacing
 from optirank._util.words import in_percent, percent, valid_text, with_interval
 from optirank._util.work import progress_bar
 from optirank.cli import options as opt
-from optirank.cli.command import echo, is_on, recorded_command
-from optirank.cli.outputs import (
+from optirank.cli.command import (
     conclude,
+    echo,
+    is_on,
     outputs,
+    recorded_command,
     show_performance,
     show_sizes,
     show_table,
@@ -40,7 +42,7 @@ def train(
     label: opt.Labels,
     out: Annotated[
         Path,
-        opt.out("MODEL", "The model file; - for stdout."),
+        opt.option("MODEL", "The model file; - for stdout.", opt.OUTPUT, "--out", "-o"),
     ],
     batch: opt.Batch = None,
     tree: Annotated[
@@ -166,7 +168,7 @@ def design(
     label: opt.Labels,
     out: Annotated[
         Path,
-        opt.out("TABLE.csv", "The genes; - for stdout."),
+        opt.option("TABLE.csv", "The genes; - for stdout.", opt.OUTPUT, "--out", "-o"),
     ],
     batch: opt.Batch = None,
     test: Annotated[

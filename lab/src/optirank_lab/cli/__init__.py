@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from optirank.cli import program
-from optirank.cli.command import Command
+from optirank.cli.command import Command, program
 from optirank_lab import __version__
 from optirank_lab.cli import benchmark, datasets, simulate
 

@@ -16,10 +16,10 @@ from optirank.cli.command import (
     Command,
     echo,
     help_text,
+    show_table,
     tell_error,
 )
 from optirank.cli.options import listed
-from optirank.cli.outputs import show_table
 from optirank_lab.cli import options as opt
 
 if TYPE_CHECKING:
