@@ -101,6 +101,8 @@ class Labelling:
         """Score the samples of a block."""
         predictor = self._predictor
         values = as_dense(block[:, self._panel])
+        self.values.add(values)
+        self.moments.add(values)
         ranks = centred_ranks(values, compiled=bool(predictor.compiled))
         if predictor.panel.references is None:
             scores = scores_of_ranks(ranks, self._coef)
@@ -114,8 +116,6 @@ class Labelling:
             likeness = predictor.panel.likeness.relative(ranks, codes, present)
         is_tied = (values == values[:, :1]).all(axis=1)
         self._parts.append((scores, likeness, is_tied))
-        self.values.add(values)
-        self.moments.add(values)
         self.sample = values[-1]
         if len(self._further):
             spaced = slice(-rows.start % self._every, None, self._every)
