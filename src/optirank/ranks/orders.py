@@ -258,9 +258,7 @@ class SparseOrders(SampleOrders):
         # Samples without zeros, whose group of zeros is empty
         without_zeros = np.diff(self.indptr) == self.n_genes
         groups -= without_zeros[:, None] & (groups > zero_group)
-        ordered = groups.argsort(axis=1, kind="stable").astype(
-            _index_type(self.n_genes)
-        )
+        ordered = groups.argsort(axis=1, kind="stable").astype(groups.dtype)
         return DenseOrders(groups, ordered, self.n_groups - without_zeros)
 
     def _values(self, a, base, sign, tie, dtype, reuse, genes) -> Ranks:
@@ -296,15 +294,52 @@ def order_samples(
         sparse.
     n_jobs : threads that sort; -1 is all cores.
     """
-    stays_sparse = sparse.issparse(X)
-    samples: Any = sparse.csr_array(X) if stays_sparse else np.asarray(X)
+    is_sparse = sparse.issparse(X)
+    samples: Any = sparse.csr_array(X) if is_sparse else np.asarray(X)
     if samples.ndim != 2 or 0 in samples.shape:
         raise ValueError(
             f"X has shape {samples.shape}: samples x genes are needed, at least one of "
             "each"
         )
-    order = _order_sparse if stays_sparse else _order_dense
-    return order(samples, n_jobs)
+    n, d = samples.shape
+    if is_sparse:
+        if not samples.has_canonical_format or (samples.data == 0).any():
+            samples = samples.copy()
+            samples.sum_duplicates()
+            samples.eliminate_zeros()
+        indptr = samples.indptr.astype(np.int64)
+    else:
+        indptr = np.arange(0, samples.size + 1, d)
+    # 16 bits for as long as they number d groups and one more for the zeros
+    index_type = np.uint16 if d <= 65535 else np.uint32
+    groups = np.empty(indptr[-1], index_type)
+    ordered = np.empty(0 if is_sparse else indptr[-1], index_type)
+    n_groups = np.empty(n, np.int32)
+    zero_group = np.empty(n, np.int32)
+
+    def order_block(block: slice) -> None:
+        values, order, starts = _sorted(samples, block)
+        entries = slice(indptr[block.start], indptr[block.stop])
+        numbers = groups[entries], n_groups[block]
+        rank_loops.number_values(values, order, starts, *numbers)
+        if is_sparse:
+            rank_loops.leave_room_for_zero(values, starts, *numbers, zero_group[block])
+        else:
+            ordered[entries] = order
+
+    _in_blocks(order_block, n, indptr[-1] // n, n_jobs)
+    if is_sparse:
+        genes = samples.indices.astype(index_type)
+        return SparseOrders(indptr, genes, groups, n_groups, zero_group, d)
+    return DenseOrders(groups.reshape(n, d), ordered.reshape(n, d), n_groups)
+
+
+def order_for_fitting(X: Any, n_jobs: int | None = None) -> SampleOrders:
+    """Orders of the samples; sparse data with many non-zeros become dense orders."""
+    orders = order_samples(X, n_jobs or 1)
+    if isinstance(orders, SparseOrders) and orders.density > DENSE_ABOVE:
+        return orders.to_dense()
+    return orders
 
 
 def doubled_ranks(values: NDArray, n_threads: int = 1) -> NDArray:
@@ -317,7 +352,6 @@ def doubled_ranks(values: NDArray, n_threads: int = 1) -> NDArray:
 
     def rank_block(block: slice) -> None:
         part = _sortable(values[block])
-        check_finite(part)
         rank_loops.doubled_ranks_in_order(part, _argsort(_narrow(part)), out[block])
 
     _in_blocks(rank_block, n, d, n_threads)
@@ -349,86 +383,26 @@ def places_above_lowest(X: Any, steps: int, n_threads: int = 1) -> NDArray[np.fl
     return places
 
 
-def order_for_fitting(X, n_jobs: int | None = None) -> SampleOrders:
-    """Orders of the samples; sparse data with many non-zeros become dense orders."""
-    orders = order_samples(X, n_jobs or 1)
-    if isinstance(orders, SparseOrders) and orders.density > DENSE_ABOVE:
-        return orders.to_dense()
-    return orders
-
-
-def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
-    n, d = X.shape
-    groups = np.empty((n, d), _index_type(d))
-    ordered = np.empty((n, d), _index_type(d))
-    n_groups = np.empty(n, np.int32)
-
-    def order_block(block: slice) -> None:
-        values, order, starts = _sorted(X, block)
-        ordered[block] = order.reshape(-1, d)
-        numbers = groups[block].reshape(-1), n_groups[block]
-        rank_loops.number_values(values, order, starts, *numbers)
-
-    _in_blocks(order_block, n, d, n_jobs)
-    return DenseOrders(groups, ordered, n_groups)
-
-
-def _order_sparse(X: Any, n_jobs: int | None) -> SparseOrders:
-    if not X.has_canonical_format or (X.data == 0).any():
-        X = X.copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-    n, d = X.shape
-    indptr = X.indptr.astype(np.int64)
-    groups = np.empty(X.nnz, _index_type(d))
-    n_groups = np.empty(n, np.int32)
-    zero_group = np.empty(n, np.int32)
-
-    def order_block(block: slice) -> None:
-        values, order, starts = _sorted(X, block)
-        entries = slice(indptr[block.start], indptr[block.stop])
-        numbers = groups[entries], n_groups[block]
-        rank_loops.number_values(values, order, starts, *numbers)
-        rank_loops.leave_room_for_zero(values, starts, *numbers, zero_group[block])
-
-    _in_blocks(order_block, n, X.nnz // n, n_jobs)
-    return SparseOrders(
-        indptr, X.indices.astype(_index_type(d)), groups, n_groups, zero_group, d
-    )
-
-
 def _sorted(X: Any, rows: slice) -> tuple[NDArray, NDArray, NDArray]:
     """The values of some samples (of a CSR array those that are stored) one sample
     after the other, the order that sorts each, and where each begins.
     """
     if not sparse.issparse(X):
         values = _sortable(X[rows])
-        check_finite(values)
         starts = np.arange(0, values.size + 1, values.shape[1])
         return values.ravel(), _argsort(values).ravel(), starts
-    begin, end = X.indptr[rows.start], X.indptr[rows.stop]
-    values = _sortable(X.data[begin:end])
-    check_finite(values)
-    starts = X.indptr[rows.start : rows.stop + 1].astype(np.int64) - begin
+    starts = X.indptr[rows.start : rows.stop + 1].astype(np.int64)
+    values = _sortable(X.data[starts[0] : starts[-1]])
+    starts -= starts[0]
     order = np.empty(values.size, np.int64)
     for start, stop in itertools.pairwise(starts.tolist()):
         order[start:stop] = _argsort(values[start:stop])
     return values, order, starts
 
 
-def _in_blocks(
-    work: Callable[[slice], None], n_samples: int, sample_size: int, n_jobs: int | None
-) -> None:
-    """Call ``work`` on blocks of samples that cover them all, in ``n_jobs`` threads."""
-    rows = max(1, _BLOCK // max(1, sample_size))
-    blocks = [slice(at, min(n_samples, at + rows)) for at in range(0, n_samples, rows)]
-    with threads(min(worker_count(n_jobs), len(blocks))) as map_blocks:
-        list(map_blocks(work, blocks))
-
-
 def _sortable(values: NDArray) -> NDArray:
-    """The values, C-contiguous, in a type that the compiled loops take and that
-    compares alike.
+    """The values, finite and C-contiguous, in a type that the compiled loops take and
+    that compares alike.
     """
     dtype = values.dtype
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
@@ -439,7 +413,9 @@ def _sortable(values: NDArray) -> NDArray:
     taken = {"b": np.uint8, "e": np.float32}.get(
         dtype.char if dtype.kind == "f" else dtype.kind
     )
-    return np.ascontiguousarray(values, dtype=taken or dtype.newbyteorder("="))
+    values = np.ascontiguousarray(values, dtype=taken or dtype.newbyteorder("="))
+    check_finite(values)
+    return values
 
 
 def _narrow(values: NDArray) -> NDArray:
@@ -461,9 +437,14 @@ def _argsort(values: NDArray) -> NDArray:
     return values.argsort(axis=-1, kind="stable" if stable else None)
 
 
-def _index_type(n_genes: int) -> type:
-    """16 bits for as long as they can number d groups and one more for the zeros."""
-    return np.uint16 if n_genes <= 65535 else np.uint32
+def _in_blocks(
+    work: Callable[[slice], None], n_samples: int, sample_size: int, n_jobs: int | None
+) -> None:
+    """Call ``work`` on blocks of samples that cover them all, in ``n_jobs`` threads."""
+    rows = max(1, _BLOCK // max(1, sample_size))
+    blocks = [slice(at, min(n_samples, at + rows)) for at in range(0, n_samples, rows)]
+    with threads(min(worker_count(n_jobs), len(blocks))) as map_blocks:
+        list(map_blocks(work, blocks))
 
 
 def take_columns(values: NDArray, columns: NDArray) -> NDArray:

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optirank._util.matrices import as_dense
+
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
 
@@ -238,10 +240,9 @@ def panel_ranks(
     X = needed_values(X, slice(None), columns)
     if not (worth_compiling(X.shape[0], 1) if compiled is None else compiled):
         return weighted_ranks(X, np.ones(len(columns)))
-    from optirank.ranks.orders import order_samples
+    from optirank.ranks.orders import doubled_ranks
 
-    ranks = order_samples(X).ranks(np.ones(len(columns)), dtype=np.float64)
-    return ranks.columns(np.arange(len(columns))) / len(columns)
+    return doubled_ranks(as_dense(X)) / 2 / len(columns)
 
 
 def worth_compiling(n_samples: int, n_rows: int) -> bool:
