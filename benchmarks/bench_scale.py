@@ -156,7 +156,7 @@ def accuracy(model: Path, query: Path) -> float:
     """Balanced accuracy of a model file on a query."""
     from optirank import load
     from optirank._util.metrics import balanced_accuracy
-    from optirank.datasets import read_expression
+    from optirank_lab.data.conversion import read_expression
 
     data = read_expression(query)
     predicted = load(model).predict(data.X, data.var_names)

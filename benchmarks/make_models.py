@@ -47,7 +47,6 @@ from studies import header
 
 import optirank
 from optirank._util.files import write_text
-from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError
 from optirank.data.objects import profiles_of
 from optirank.data.profiles import FILE_COLUMN, duplicates, join_profiles
@@ -56,6 +55,7 @@ from optirank.model.card import Card, JudgedSet
 from optirank.verbs.labelling import label_profiles
 from optirank.verbs.samples import MIN_CLASS
 from optirank.verbs.training import TrainingOptions, TrainingResult, class_counts, train
+from optirank_lab.data.conversion import read_expression
 from optirank_lab.data.profiles import changed, merged_genes, origin_of, take_genes
 from optirank_lab.data.registry import data_folder, find_entry
 

@@ -16,6 +16,8 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from optirank.data.opening import open_profiles
+from optirank.data.passes import read_values
 from optirank.data.profiles import text_column
 from profiles import made
 
@@ -75,6 +77,27 @@ def to_anndata(data: anndata.AnnData, storage: str = "csr") -> anndata.AnnData:
         {"ensembl": [f"ENSG{j}" for j in range(data.n_vars)]}, index=data.var_names
     )
     return anndata.AnnData(X, obs=data.obs.copy(), var=var, layers={"double": X * 2})
+
+
+def read_expression(path: str | Path, **reading) -> anndata.AnnData:
+    """What `open_profiles` reads, in memory."""
+    with open_profiles(path, **reading) as profiles:
+        return made(read_values(profiles), profiles.genes, profiles.obs)
+
+
+def write_h5ad(data: anndata.AnnData, path: Path) -> Path:
+    data.write_h5ad(path, compression="gzip")
+    return path
+
+
+def write_table(data: anndata.AnnData, path: Path) -> Path:
+    """Write a CSV table with genes in columns."""
+    values = dense(data.X)
+    if (values == np.rint(values)).all() and np.abs(values).max(initial=0) < 2**53:
+        values = values.astype(np.int64)  # 3, not 3.0
+    frame = pd.DataFrame(values, data.obs_names, data.var_names)
+    pd.concat([data.obs, frame], axis=1).to_csv(path, index_label="sample")
+    return path
 
 
 def write_rows(data: anndata.AnnData, path: Path) -> Path:

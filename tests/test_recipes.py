@@ -13,7 +13,7 @@ import pytest
 
 import optirank_lab
 from benchmark_cases import FIRST, SECOND, write_sets
-from optirank.datasets import read_expression
+from optirank_lab.data.conversion import read_expression
 
 
 @pytest.fixture

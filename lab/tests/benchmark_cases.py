@@ -9,9 +9,9 @@ import pandas as pd
 import scipy.sparse as sp
 from anndata import AnnData
 
-from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.designs import RealTasks
 from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.data.conversion import write_h5ad
 from optirank_lab.data.profiles import made
 
 # The names of sets of built-in tasks, so that the command finds tasks in their folder.

@@ -21,9 +21,9 @@ from example_model import (
     reference_set,
     trained_example,
 )
+from expression_files import write_h5ad, write_table
 from optirank.cli import app
 from optirank.cli.command import BAD_INPUT, INTERRUPTED
-from optirank.data.conversion import write_h5ad, write_table
 from optirank.model import load, save
 from optirank.model.file import known_models
 from profiles import take_samples

@@ -10,9 +10,16 @@ import h5py
 import numpy as np
 import pytest
 
-from expression_files import dense, make, to_anndata, write_tenx_folder
-from optirank.data.conversion import write_h5ad, write_table
-from optirank.datasets import DataError, read_expression
+from expression_files import (
+    dense,
+    make,
+    read_expression,
+    to_anndata,
+    write_h5ad,
+    write_table,
+    write_tenx_folder,
+)
+from optirank.datasets import DataError
 
 
 @pytest.fixture
@@ -58,7 +65,9 @@ def test_a_file_of_another_format_is_told(name, tmp_path):
 DAMAGE = """
 import random, sys
 from pathlib import Path
-from optirank.datasets import DataError, read_expression
+from optirank.data.opening import open_profiles
+from optirank.data.passes import read_values
+from optirank.datasets import DataError
 good, seed = Path(sys.argv[1]).read_bytes(), int(sys.argv[2])
 rng, path = random.Random(seed), Path(sys.argv[1]).with_name(f"bad{seed}.h5ad")
 for _ in range(30):
@@ -69,7 +78,8 @@ for _ in range(30):
         content[rng.randrange(len(content))] = rng.randrange(256)
     path.write_bytes(content)
     try:
-        read_expression(path)
+        with open_profiles(path) as profiles:
+            read_values(profiles)
         print("read")
     except DataError as error:
         print("refused" if str(path) in str(error) else error)

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from example_model import LABEL, as_anndata, reference_set, trained_example
+from expression_files import write_table
 from optirank import save
 from optirank._util.matrices import PerSample
 from optirank.data.cluster import on_cluster
-from optirank.data.conversion import write_table
 from optirank.data.errors import DataError
 from optirank.data.opening import open_profiles
 from optirank.data.passes import run_pass

@@ -21,14 +21,15 @@ from expression_files import (
     expression,
     labels_of,
     make,
+    read_expression,
     to_anndata,
+    write_h5ad,
     write_tenx_folder,
     write_tenx_h5,
 )
-from optirank.data.conversion import write_h5ad
 from optirank.data.objects import profiles_of
 from optirank.data.opening import open_profiles
-from optirank.datasets import DataError, read_expression
+from optirank.datasets import DataError
 from profiles import changed, values
 
 PLAIN = st.from_regex(r"[A-Za-z][A-Za-z0-9.-]{0,7}", fullmatch=True)

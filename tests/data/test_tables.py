@@ -19,14 +19,15 @@ from expression_files import (
     expression,
     labels_of,
     make,
+    read_expression,
     to_anndata,
     write_rows,
+    write_table,
     write_tenx_folder,
 )
-from optirank.data.conversion import write_table
 from optirank.data.opening import open_profiles
 from optirank.data.profiles import text_column
-from optirank.datasets import DataError, read_expression
+from optirank.datasets import DataError
 
 COLUMNS = {"genes_in": "columns"}
 ROWS = {"genes_in": "rows"}

@@ -8,8 +8,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.neighbors import NearestCentroid
 
-from expression_files import assert_equal
-from optirank.datasets import read_expression
+from expression_files import assert_equal, read_expression
 from optirank.datasets.example import ONLY_ONE_PLATFORM, make_example, write_example
 from profiles import take_genes
 

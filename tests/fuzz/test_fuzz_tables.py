@@ -13,9 +13,15 @@ import pytest
 from fuzzing import ROUNDS, fuzz
 from mutations import mutated
 
-from expression_files import make, to_anndata, write_tenx_folder, write_tenx_h5
-from optirank.data.conversion import write_table
-from optirank.datasets import DataError, read_expression
+from expression_files import (
+    make,
+    read_expression,
+    to_anndata,
+    write_table,
+    write_tenx_folder,
+    write_tenx_h5,
+)
+from optirank.datasets import DataError
 
 pytestmark = pytest.mark.slow
 COUNTS = {

@@ -12,9 +12,9 @@ from scipy.sparse import csr_matrix
 from scipy.stats import rankdata
 
 from example_model import telling_model, telling_pair
+from expression_files import write_h5ad
 from optirank._util.matrices import STANDARDISED
 from optirank._util.words import collected_notes
-from optirank.data.conversion import write_h5ad
 from optirank.panel.further import Agreement
 from optirank.tl import annotate
 from optirank.verbs.checks import ALARM_BELOW, UNLIKELY, Checks

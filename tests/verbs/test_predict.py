@@ -14,9 +14,8 @@ import pandas as pd
 import pytest
 
 from example_model import N_QUERY, as_anndata, panel_names
-from expression_files import write_rows
+from expression_files import write_rows, write_table
 from optirank import tl
-from optirank.data.conversion import write_table
 from optirank.datasets import DataError
 from optirank.model import MissingGenesError, save
 from optirank.verbs import labelling

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from example_model import LABEL, reference_set
+from expression_files import write_h5ad
 from optirank._util.matrices import PerSample, as_dense
-from optirank.data.conversion import write_h5ad
 from optirank.data.objects import profiles_of
 from optirank.data.passes import run_pass
 from optirank.data.profiles import join_profiles

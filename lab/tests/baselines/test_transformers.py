@@ -13,13 +13,13 @@ import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from optirank.datasets import read_expression
 from optirank_lab.baselines.transformers import (
     Downsample,
     LogCPM,
     SingleCellNetGenes,
     label_correlations,
 )
+from optirank_lab.data.conversion import read_expression
 
 TRANSFORMERS = [
     LogCPM(),

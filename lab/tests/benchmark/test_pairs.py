@@ -10,9 +10,9 @@ import pytest
 from anndata import AnnData
 
 from benchmark_cases import make_set
-from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.pairs import CheckedPairs, check_pairs, read_pairs
 from optirank_lab.benchmark.tasks import BenchmarkTask
+from optirank_lab.data.conversion import write_h5ad
 from optirank_lab.data.profiles import changed, take_samples
 
 

@@ -11,11 +11,11 @@ import pytest
 import scipy.sparse as sp
 
 from benchmark_cases import FIRST, SECOND, TASKS, THIRD, designs, make_set, write_sets
-from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.designs import QUICK, RealTasks, genes_of_best_t
 from optirank_lab.benchmark.results import Storage
 from optirank_lab.benchmark.sets import Set, log_values
 from optirank_lab.benchmark.tasks import built_in
+from optirank_lab.data.conversion import write_h5ad
 from optirank_lab.data.profiles import changed
 
 

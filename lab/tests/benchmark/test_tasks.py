@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
-from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.splits import make_splits
 from optirank_lab.benchmark.tasks import built_in, choose, find_pairs, paper_tasks
+from optirank_lab.data.conversion import write_h5ad
 from optirank_lab.data.registry import harmonise
 
 

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
 from fake_peers import GOOD, make_peer
 from optirank.cli.command import BAD_INPUT, UNEXPECTED
-from optirank.data.conversion import write_h5ad
 from optirank_lab.benchmark.tasks import built_in
 from optirank_lab.cli import app
+from optirank_lab.data.conversion import write_h5ad
 
 TIMES = ["fit_seconds", "predict_seconds", "unit_seconds"]
 PAIR, TRIPLE = f"{FIRST}-{SECOND}", f"{FIRST}-{SECOND}-{THIRD}"

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from optirank.cli.command import BAD_INPUT
-from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank_lab.cli import app
 from optirank_lab.data import registry
+from optirank_lab.data.conversion import read_expression
 from optirank_lab.data.profiles import labels_of
 
 

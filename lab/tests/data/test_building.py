@@ -19,10 +19,10 @@ import pandas as pd
 import pytest
 
 from expression_files import assert_equal, dense, make
-from optirank.data.conversion import write_h5ad
-from optirank.datasets import DataError, read_expression
+from optirank.datasets import DataError
 from optirank_lab import load_dataset
 from optirank_lab.data.building import build
+from optirank_lab.data.conversion import read_expression, write_h5ad
 from optirank_lab.data.fetching import ByHandError, download, fetch, fetch_all
 from optirank_lab.data.profiles import labels_of
 from optirank_lab.data.raw import RawFiles

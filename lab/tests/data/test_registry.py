@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from expression_files import make
-from optirank.data.conversion import write_h5ad, write_table
 from optirank.datasets import DataError
 from optirank_lab import load_dataset
+from optirank_lab.data.conversion import write_h5ad
 from optirank_lab.data.registry import (
     STAND_INS,
     WIDE,
@@ -121,7 +121,9 @@ def test_check_finds_what_is_wrong(tmp_path):
     values = np.ones((6, 3))
     values[1] = 0.0
     data = make(values, ["A", "B", "A"], labels=["a"] * 5 + ["b"])
-    table = write_table(data, tmp_path / "t.csv")
+    table = tmp_path / "t.csv"
+    frame = pd.DataFrame(data.X.astype(int), data.obs_names, data.var_names)
+    pd.concat([data.obs, frame], axis=1).to_csv(table)
     found = describe(table, values=True, genes_in="columns", exclude=["cell_type"])
     text = " ".join(found.notes)
     assert found.errors == []

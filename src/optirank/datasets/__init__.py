@@ -1,27 +1,26 @@
-"""The synthetic model, the generated example and the reader of files.
+"""The synthetic model, the generated example and the error of data.
 
-The reader is imported on first use: ``make_unstable_ranks`` needs no anndata or pandas.
+The error is imported on first use: ``make_unstable_ranks`` needs no pandas.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
 from optirank.datasets.synthetic import make_unstable_ranks
 
 if TYPE_CHECKING:
-    from optirank.data.conversion import read_expression
     from optirank.data.errors import DataError
 
-__all__ = ["DataError", "make_unstable_ranks", "read_expression"]
+__all__ = ["DataError", "make_unstable_ranks"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name != "DataError":
         raise AttributeError(f"module 'optirank.datasets' has no attribute {name!r}")
-    home = "errors" if name == "DataError" else "conversion"
-    return getattr(importlib.import_module(f"optirank.data.{home}"), name)
+    from optirank.data.errors import DataError
+
+    return DataError
 
 
 def __dir__() -> list[str]:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from optirank._util.matrices import value_scale
 from optirank._util.words import some
-from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError
 from optirank.data.profiles import duplicates
 from optirank_lab.baselines.transformers import LogCPM
 from optirank_lab.benchmark import tasks
 from optirank_lab.benchmark.tasks import BenchmarkTask, value_kind
+from optirank_lab.data.conversion import read_expression
 from optirank_lab.data.profiles import labels_of, merged_genes, take_samples
 from optirank_lab.data.registry import find_path, harmonise, in_memory
 

@@ -18,10 +18,10 @@ from anndata import AnnData
 from rdata.parser import RObject
 
 from optirank._util.files import replacing
-from optirank.data.conversion import read_expression
 from optirank.data.errors import DataError, readable
 from optirank.data.tables import open_text, read_table
 from optirank_lab.data import rdata
+from optirank_lab.data.conversion import read_expression
 from optirank_lab.data.profiles import changed, made, obs_of, take_samples
 from optirank_lab.data.registry import LABEL, Entry, bare_name
 

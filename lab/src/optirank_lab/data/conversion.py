@@ -1,4 +1,4 @@
-"""Files read into an AnnData, and an AnnData written as .h5ad or .csv."""
+"""Files read into an AnnData, and an AnnData written as .h5ad."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from anndata import AnnData
 
 from optirank._util.files import replacing
-from optirank._util.matrices import as_dense
 from optirank.data.opening import open_profiles
 from optirank.data.passes import read_values
-
-_EXACT = 2**53  # whole numbers up to here are exact in double precision
 
 
 def read_expression(path: str | Path, **reading: Any) -> AnnData:
@@ -53,19 +49,4 @@ def write_h5ad(
         warnings.filterwarnings("ignore", message=".*names are not unique")
         whole = AnnData(adata.X, obs, pd.DataFrame(index=adata.var_names), uns)
         whole.write_h5ad(temporary, compression="gzip")
-    return Path(path)
-
-
-def write_table(adata: AnnData, path: str | Path) -> Path:
-    """Write a CSV table (.csv, .csv.gz): samples as lines with their annotations."""
-    values = as_dense(adata.X)
-    is_exact = values.size and np.abs(values).max() < _EXACT
-    if is_exact and (values == np.rint(values)).all():
-        values = values.astype(np.int64)  # 3, not 3.0
-    frame = pd.DataFrame(values, index=adata.obs_names, columns=adata.var_names)
-    obs: Any = adata.obs
-    frame = pd.concat([obs, frame], axis=1)
-    packed = "gzip" if Path(path).suffix.lower() == ".gz" else None
-    with replacing(path) as temporary:
-        frame.to_csv(temporary, index_label="sample", compression=packed)
     return Path(path)
