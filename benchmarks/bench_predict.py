@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -84,8 +85,15 @@ def arrays() -> None:
         for compiled in (True, False):
             some = X if compiled else X[: n // 8]
             what = f"{name}, {'compiled' if compiled else 'NumPy alone'}"
-            predictor = model.bind(compiled=compiled)
-            works[what] = lambda bound=predictor, some=some: bound.scores(some)
+            everything = np.ones(model.n_genes, dtype=bool)
+            columns_of_panel = model.panel.columns
+            works[what] = partial(
+                model.panel.scores,
+                some,
+                everything,
+                columns_of_panel,
+                compiled=compiled,
+            )
             sizes[what] = some.shape[0]
     for what, seconds in interleaved(works, repeats=3).items():
         line(what, f"{sizes[what] / seconds:,.0f} cells/s")

@@ -334,8 +334,8 @@ def other_scores(model: Model, others: Sequence[AnnData]) -> list[JudgedScores]:
     judged = []
     for other in others:
         rows = np.flatnonzero(other.obs[LABEL].notna().to_numpy())
-        predictor = model.bind([str(gene) for gene in other.var_names])
-        scores = predictor.scores(other.X[rows])
+        names = [str(gene) for gene in other.var_names]
+        scores = model.decision_function(other.X[rows], names)
         labels = label_profiles(profiles_of(other), model)
         predicted = labels.classes[labels.chosen[rows]].astype(str)
         scores = scores[:, None] if scores.ndim == 1 else scores

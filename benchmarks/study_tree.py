@@ -217,8 +217,8 @@ def study(pair: Pair, data: Path) -> Rows:
         [result.held_out[f"score_{name}"] for name in model.classes]
     )
     held_out = ways_of(tree, model, scores, result.held_out["label"].to_numpy())
-    predictor = model.bind([str(gene) for gene in query.genes])
-    labelled = ways_of(tree, model, predictor.scores(query.raw), query.labels)
+    scores = model.decision_function(query.raw, map(str, query.genes))
+    labelled = ways_of(tree, model, scores, query.labels)
     about = {"pair": f"{pair.reference} to {pair.query}", "tissue": pair.tissue}
     rows: Rows = {"tree": [], "tree_error": []}
     for name, way in labelled.items():

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from optirank import __version__
 from optirank.cli import app
-from optirank.cli.command import BAD_INPUT, INTERRUPTED, UNEXPECTED, Command
-from optirank.cli.command import show_table
+from optirank.cli.command import BAD_INPUT, INTERRUPTED, UNEXPECTED, Command, show_table
 
 COMMANDS = [
     *("train", "predict", "evaluate", "design", "models"),

@@ -20,7 +20,7 @@ from optirank.model import Card, ModelFileError
 from optirank.model.card import ClassCounts, JudgedSet
 from optirank.model.confidence import fit_calibration, fit_error_control
 from optirank.model.likeness import FurtherGenes, fit_likeness
-from optirank.model.predictor import References, SizedPanel
+from optirank.model.panels import References, SizedPanel
 from optirank.ranks.scoring import panel_ranks
 
 LABELS = {

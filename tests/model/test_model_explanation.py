@@ -129,7 +129,7 @@ def test_a_sample_may_be_a_row_of_anything():
         list(X[1]),
     ):
         pd.testing.assert_frame_equal(model.explain(row), expected)
-    with pytest.raises(ValueError, match="one sample of 15 values"):
+    with pytest.raises(ValueError, match="3 samples were given"):
         model.explain(X)
     with pytest.raises(ValueError, match="NaN"):
         model.explain(np.full(15, np.nan))

@@ -49,7 +49,7 @@ def test_held_out_samples_are_typical_and_others_are_not(known, n_present, to):
     model, profiles = known
     X, codes = samples_of(1, 900, profiles)
     labels = np.where(codes == 3, 0, codes)
-    present = model.bind(gene_names(30)[:n_present]).match.present
+    present = model.find_genes(gene_names(30)[:n_present]).present
     ranks = centred_ranks(to(X[:, :n_present]))
     relative = model.panel.likeness.relative(ranks, labels, present)
     assert np.median(relative[codes != 3]) == pytest.approx(1.0, abs=0.05)

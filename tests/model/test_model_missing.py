@@ -21,15 +21,16 @@ from model_cases import (
 from optirank import Model
 from optirank._util.words import collected_notes
 from optirank.model import MissingGenesError
-from optirank.model.predictor import Predictor, References, SizedPanel
+from optirank.model.panels import References, SizedPanel
 from optirank.ranks.scoring import TIES
+from optirank.verbs.labelling import note_missing_genes
 from rank_definition import ranks_by_definition
 
 
-def said_by(predictor: Predictor) -> tuple[list[str], list[str]]:
+def said_of(model: Model, genes) -> tuple[list[str], list[str]]:
     """The notes and the warnings on the genes of some data."""
     with collected_notes() as said:
-        predictor.say()
+        note_missing_genes(model, model.find_genes(genes))
     return said.notes, said.warnings
 
 
@@ -42,13 +43,13 @@ def test_missing_genes_take_their_votes_away_and_nothing_stands_in(model, data):
     names = gene_names(d)[there]
     if present.sum() < 2 or not coef.any(axis=1).all():
         with pytest.raises(MissingGenesError):
-            model.bind(names)
+            model.find_genes(names)
         return
     X = make_samples(1, 3, d)
     values = X[:, model.panel.columns[present]]
     signs = np.sign(values[:, :, None] - values[:, None, :])
     expected = signs.sum(axis=2) / (2 * present.sum()) @ coef.T
-    scores = model.bind(names).scores(X[:, there])
+    scores = model.decision_function(X[:, there], names)
     np.testing.assert_allclose(scores.reshape(expected.shape), expected, atol=1e-12)
 
 
@@ -63,7 +64,7 @@ def test_the_paper_s_classifiers_keep_their_rule(model, data):
     present = there[panel.columns]
     x = make_samples(1, 1, d)[0]
     try:
-        predictor = model.bind(gene_names(d)[there])
+        scores = model.decision_function(x[None, there], gene_names(d)[there])
     except MissingGenesError:
         assert not present.all()
         return
@@ -80,34 +81,31 @@ def test_the_paper_s_classifiers_keep_their_rule(model, data):
             stand_in = panel.references.mean_ranks[row]
         used = np.where(present, ranks / left.sum(), stand_in)
         expected.append(w @ used + panel.references.intercept[row])
-    scores = predictor.scores(x[None, there])
     np.testing.assert_allclose(np.atleast_1d(scores[0]), expected, atol=1e-9)
 
 
 @given(models)
 def test_nothing_is_said_where_nothing_is_missing(model):
-    predictor = model.bind(gene_names(model.n_features))
-    assert said_by(predictor) == ([], [])
+    assert said_of(model, gene_names(model.n_features)) == ([], [])
 
 
 def test_missing_genes_are_named_and_counted_and_two_are_enough():
     model = make_panel(n_genes=10, sizes=(10,))
-    predictor = model.bind(gene_names(10)[:2])
-    (note,), _ = said_by(predictor)
+    (note,), _ = said_of(model, gene_names(10)[:2])
     assert note.startswith("8 of 10 genes are missing: GENE2, GENE3")
     with pytest.raises(MissingGenesError, match="1 of the model's 10 genes are"):
-        model.bind(gene_names(10)[:1])
+        model.find_genes(gene_names(10)[:1])
     with pytest.raises(MissingGenesError, match="none of the model's 10 genes are"):
-        model.bind(["OTHER"])
+        model.find_genes(["OTHER"])
 
 
 def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
     model = make_panel(n_genes=10, sizes=(10,))
     model = with_missing(model, {10: ((0.0, 0.95), (0.3, 0.93), (0.5, 0.85))})
-    assert len(said_by(model.bind(gene_names(10)[3:]))[0]) == 1
-    notes, _ = said_by(model.bind(gene_names(10)[5:]))
+    assert len(said_of(model, gene_names(10)[3:])[0]) == 1
+    notes, _ = said_of(model, gene_names(10)[5:])
     assert "held-out accuracy was 85.0%, with all of them 95.0%" in notes[1]
-    unknown, _ = said_by(make_panel().bind(gene_names(30)[:28]))
+    unknown, _ = said_of(make_panel(), gene_names(30)[:28])
     assert not any("held-out accuracy" in note for note in unknown)
 
 
@@ -116,8 +114,7 @@ def test_an_accuracy_nearer_to_guessing_than_to_the_whole_is_an_alarm():
     guessing = 1 / len(model.classes)
     for without, alarming in ((0.95, False), (0.5 * (0.95 + guessing) - 0.01, True)):
         poorer = with_missing(model, {10: ((0.0, 0.95), (0.5, without))})
-        predictor = poorer.bind(gene_names(10)[5:])
-        notes, warnings = said_by(predictor)
+        notes, warnings = said_of(poorer, gene_names(10)[5:])
         assert bool(warnings) == alarming
         assert not any("less certain" in note for note in notes)
 
@@ -138,9 +135,8 @@ def test_expected_accuracy_falls_with_the_logarithm_of_the_genes_to_guessing():
 def test_the_model_s_own_panel_is_used_whatever_is_missing():
     table = ((0.0, 0.95), (0.5, 0.5), (0.7, 0.34))
     model = with_missing(make_panel(), {10: table, 6: ((0.0, 0.9), (0.5, 0.9))})
-    predictor = model.bind(model.panels[6].genes)
-    assert predictor.match.genes == tuple(model.genes)
-    assert predictor.panel is model.panel
+    match = model.find_genes(model.panels[6].genes)
+    assert match.genes == tuple(model.genes)
 
 
 def test_a_class_without_a_vote_is_refused():
@@ -149,7 +145,7 @@ def test_a_class_without_a_vote_is_refused():
     coef[1, 1:] = 0.0
     model = with_weights(model, coef * np.arange(1, 11))
     with pytest.raises(MissingGenesError, match="too few for 1 class: type 1"):
-        model.bind(gene_names(10)[1:])
+        model.find_genes(gene_names(10)[1:])
 
 
 def two_class_model() -> Model:
@@ -164,12 +160,12 @@ def two_class_model() -> Model:
 
 def test_the_paper_s_classifiers_refuse_above_half_of_their_weights_or_genes():
     model = two_class_model()
-    notes, _ = said_by(model.bind([f"GENE{j}" for j in (1, 2, 3, 6, 7)]))
+    notes, _ = said_of(model, [f"GENE{j}" for j in (1, 2, 3, 6, 7)])
     assert notes == ["2 of 6 genes are missing: GENE0, GENE4"]
     with pytest.raises(MissingGenesError, match="4 of the model's 6 genes"):
-        model.bind([f"GENE{j}" for j in (1, 2, 3, 4)])
+        model.find_genes([f"GENE{j}" for j in (1, 2, 3, 4)])
     with pytest.raises(MissingGenesError, match="2 of the model's 6 genes"):
-        model.bind(["GENE0", "GENE6"])
+        model.find_genes(["GENE0", "GENE6"])
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])
@@ -179,7 +175,7 @@ def test_missing_genes_contribute_nothing_to_an_explanation(make):
     left = np.arange(20) != model.panel.columns[weighted]
     x = make_samples(3, 1, 20)[0][left]
     table = model.explain(x, gene_names(20)[left])
-    scores = model.bind(gene_names(20)[left]).scores(x[None])[0]
+    scores = model.decision_function(x[None], gene_names(20)[left])[0]
     np.testing.assert_allclose(
         table.groupby("class")["contribution"].sum(), scores, atol=1e-12
     )

@@ -8,8 +8,7 @@
 
 from optirank.model.card import Card
 from optirank.model.file import ModelFileError, load, save
-from optirank.model.model import Model
-from optirank.model.predictor import MissingGenesError
+from optirank.model.model import MissingGenesError, Model
 from optirank.model.tree import Tree
 
 __all__ = [

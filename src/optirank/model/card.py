@@ -19,10 +19,6 @@ class ClassCounts:
     false: int = 0  # of the other samples, those that got its label
     n_others: int = 0
 
-    def __post_init__(self) -> None:
-        if not (0 <= self.right <= self.n and 0 <= self.false <= self.n_others):
-            raise ValueError(f"counts of labels that cannot be: {self}")
-
     @property
     def sensitivity(self) -> float:
         """Share of the samples of the class that got its label; NaN without any."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from optirank.model.model import Model
-    from optirank.model.predictor import Predictor
+    from optirank.model.panels import SizedPanel
 
 INTERCEPT = "(intercept)"
 _ROLES = np.array(["neither", "reference", "weight", "both"], dtype=object)
@@ -115,24 +115,20 @@ def explain(
 
     if hasattr(sample, "to_frame"):
         sample = sample.to_frame().T
-    predictor, X = model.bind_to(
+    X, match = model.align(
         sample if np.ndim(sample) == 2 else np.atleast_2d(sample), genes
     )
-    if X.shape != (1, predictor.n_columns):
-        raise ValueError(
-            f"the sample has shape {X.shape}: one sample of {predictor.n_columns} "
-            "values is needed"
-        )
-    values = as_dense(needed_values(X, slice(None), predictor.columns))[0].astype(float)
-    panel = predictor.panel
-    present = predictor.match.present
-    ranks, base = _contributing_ranks(predictor, values)
+    if X.shape[0] != 1:
+        raise ValueError(f"{X.shape[0]} samples were given: one is explained at a time")
+    panel, present = model.panel, match.present
+    columns = match.columns[present]
+    values = as_dense(needed_values(X, slice(None), columns))[0].astype(float)
+    ranks, base = _contributing_ranks(panel, present, values)
     shown = np.full(len(panel.genes), np.nan)
     shown[present] = values
-    classes = predictor.model.classes
-    first_of_two = classes[0] if len(panel.coef) == 1 else None
+    first_of_two = model.classes[0] if len(panel.coef) == 1 else None
     tables = []
-    for row, label in enumerate(predictor.model.score_classes.tolist()):
+    for row, label in enumerate(model.score_classes.tolist()):
         coef = panel.coef[row]
         contribution = np.where(present, coef * ranks[row], 0.0)
         used = np.flatnonzero(coef)
@@ -166,13 +162,11 @@ def explain(
 
 
 def _contributing_ranks(
-    predictor: Predictor, values: NDArray[np.float64]
+    panel: SizedPanel, present: NDArray[np.bool_], values: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Ranks (rows, genes) whose products with the weights make the scores, and
     the rest.
     """
-    panel = predictor.panel
-    present = predictor.match.present
     ranks = np.zeros(panel.coef.shape)
     if panel.references is None:
         n_genes = len(values)

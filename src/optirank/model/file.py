@@ -1,4 +1,9 @@
-"""The model file: a zip of ``model.json`` and arrays, from which nothing can run.
+"""The model file: a zip of ``model.json`` and arrays, read without trust.
+
+A model file may come from someone else. Nothing in it can run: there is no pickle, and
+only plain values are built. Sizes are checked before memory is allocated: those of the
+file and its members, the number of values in the JSON text, and of each array, whose
+type and shape the reader knows beforehand.
 
 ``model.json`` has names, numbers and lists of them. A table of numbers is an array of
 its own, and its place in the document has its name, such as ``panels/100/coef``. Each
@@ -17,12 +22,14 @@ import hashlib
 import io
 import json
 import logging
+import math
 import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +37,11 @@ from numpy.typing import NDArray
 import optirank
 from optirank._util.files import write_bytes
 from optirank._util.words import printable, some
-from optirank.model.archive import Archive, refuse_if, write_archive
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import FurtherGenes, Likeness
 from optirank.model.model import Model
-from optirank.model.predictor import References, SizedPanel
+from optirank.model.panels import References, SizedPanel
 from optirank.model.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -44,6 +50,12 @@ SUFFIX = ".optirank"
 SHIPPED = Path(str(files("optirank") / "models"))
 SCHEMA = 1
 _FORMAT = "optirank-model"
+_FILE_BYTES = 1 << 28  # a model of 20 classes and 1000 genes takes less than 1 MiB
+_JSON_BYTES = 1 << 24  # of its document: the names of half a million genes
+_JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memory
+_HEADER_BYTES = 1 << 12  # NumPy writes 128 for an array of plain numbers
+_ENTRIES = 1 << 24  # of an array: 128 MiB of weights
+_DOCUMENT = "model.json"
 _LABEL_CHARACTERS = 1 << 22  # of all labels, padded to the longest: 16 MiB
 _CURVES = ("thresholds", "errors", "bounds", "least", "kept")  # of the error control
 
@@ -105,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     path = find_model(path)
     with open(path, "rb") as file:
         try:
-            model = _read_model(Archive(file))
+            model = _read_model(_Archive(file))
         except Exception as error:  # what is wrong with a file may be anything
             damaged = f"it is damaged ({error!r})"
             what = str(error) if type(error) is ValueError else damaged
@@ -133,15 +145,23 @@ def model_digest(model: Model) -> str:
 
 
 def to_bytes(model: Model) -> bytes:
-    """The content of a model's file; ValueError for one that could not be opened."""
+    """The content of a model's file: the same model gives the same bytes."""
     header = {"format": _FORMAT, "schema": SCHEMA, "optirank": optirank.__version__}
-    try:
-        document, arrays = _write_model(model)
-        content = write_archive(header | document, arrays)
-        _read_model(Archive(io.BytesIO(content)))
-    except Exception as error:  # as for a damaged file
-        raise ValueError(f"this model cannot be saved: {error!r}") from error
-    return content
+    document, arrays = _write_model(model)
+    text = json.dumps(header | document, allow_nan=False, separators=(",", ":"))
+    _refuse_if(len(text) > _JSON_BYTES, f"{_DOCUMENT} has {len(text)} bytes")
+    members = {_DOCUMENT: text.encode("ascii")}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+        members[f"{name}.npy"] = buffer.getvalue()
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, member in members.items():
+            info = zipfile.ZipInfo(name)  # of 1980, whenever it is written
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, member, zipfile.ZIP_DEFLATED)
+    return content.getvalue()
 
 
 def _write_model(model: Model) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -183,14 +203,87 @@ def _plain(part: Any, arrays: dict[str, NDArray], *path: str) -> Any:
     return part.tolist() if isinstance(part, np.ndarray) else part
 
 
-def _read_model(archive: Archive) -> Model:
+def _refuse_if(wrong: bool | np.bool_, what: str) -> None:
+    """A ValueError that says what is wrong with a file."""
+    if wrong:
+        raise ValueError(what)
+
+
+class _Archive:
+    """An open model file, which gives out its document and its arrays, each once.
+
+    ``left`` are the names of those that nobody asked for yet.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        size = file.seek(0, io.SEEK_END)
+        _refuse_if(size > _FILE_BYTES, f"it has {size} bytes, more than {_FILE_BYTES}")
+        self._zip = zipfile.ZipFile(file)
+        self.left = self._zip.namelist()
+        _refuse_if(
+            len(set(self.left)) < len(self.left), "it holds members of the same name"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The document, plain values by name."""
+        text = self._take(_DOCUMENT, _JSON_BYTES)
+        n_values = text.count(b",") + text.count(b"[") + text.count(b"{")
+        _refuse_if(
+            n_values > _JSON_VALUES,
+            f"{_DOCUMENT} has {n_values} values, more than {_JSON_VALUES}",
+        )
+        document = json.loads(text)
+        _refuse_if(not isinstance(document, dict), f"{_DOCUMENT} is not an object")
+        return document
+
+    def array(
+        self, name: str, dtype: type[np.generic], shape: tuple[int, ...]
+    ) -> NDArray:
+        """The array of this name, of finite numbers of this type and shape."""
+        n_entries = math.prod(shape)
+        _refuse_if(n_entries > _ENTRIES, f"array {name!r} has {n_entries} entries")
+        n_bytes = n_entries * np.dtype(dtype).itemsize
+        content = io.BytesIO(self._take(f"{name}.npy", n_bytes + _HEADER_BYTES))
+        np.lib.format.read_magic(content)
+        header = np.lib.format.read_array_header_1_0(content, _HEADER_BYTES)
+        _refuse_if(
+            header != (shape, False, np.dtype(dtype)),
+            f"array {name!r} has shape, order by columns and type {header}, expected "
+            f"{(shape, False, np.dtype(dtype))}",
+        )
+        values = content.read()
+        _refuse_if(len(values) != n_bytes, f"array {name!r} is not as long as it says")
+        array = np.frombuffer(values, dtype).reshape(shape).copy()
+        _refuse_if(
+            not np.isfinite(array).all(), f"array {name!r} has NaN or infinite values"
+        )
+        return array
+
+    def _take(self, name: str, limit: int) -> bytes:
+        """A member's bytes, ``limit`` at most."""
+        _refuse_if(name not in self.left, f"it lacks {name}")
+        self.left.remove(name)
+        info = self._zip.getinfo(name)
+        _refuse_if(
+            info.file_size > limit,
+            f"{name} has {info.file_size} bytes, more than {limit}",
+        )
+        _refuse_if(
+            info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+            f"{name} is compressed in a way whose size cannot be bounded",
+        )
+        with self._zip.open(info) as member:
+            return member.read(limit)
+
+
+def _read_model(archive: _Archive) -> Model:
     """The model in a file; ValueError, or another error, for anything else."""
     document = archive.document()
     name, schema, version = (
         document.pop(key, None) for key in ("format", "schema", "optirank")
     )
-    refuse_if(name != _FORMAT, "model.json does not say that it is an optirank model")
-    refuse_if(
+    _refuse_if(name != _FORMAT, "model.json does not say that it is an optirank model")
+    _refuse_if(
         schema != SCHEMA,
         f"it has schema version {schema}, written by optirank {version!r}; this is "
         f"optirank {optirank.__version__}, which reads version {SCHEMA}: update "
@@ -200,7 +293,7 @@ def _read_model(archive: Archive) -> Model:
     n_classes = len(classes)
     further = tree = None
     if "further" in document:
-        genes = _names(document["further"]["genes"])
+        genes = np.array([*map(str, document["further"]["genes"])], dtype=object)
         means = archive.array("further/means", np.float16, (n_classes, len(genes)))
         further = FurtherGenes(genes, means)
     if "tree" in document:
@@ -220,27 +313,27 @@ def _read_model(archive: Archive) -> Model:
         tree=tree,
         terms={label: str(term) for label, term in document["terms"].items()},
     )
-    refuse_if(bool(archive.left), f"{archive.left[:1]} does not belong there")
+    _refuse_if(bool(archive.left), f"{archive.left[:1]} does not belong there")
     written, _ = _write_model(model)
     for name in sorted(document.keys() | written.keys()):
         texts = {
             json.dumps(entries.get(name), allow_nan=False, sort_keys=True)
             for entries in (written, document)
         }
-        refuse_if(len(texts) > 1, f"{name!r} is not as optirank writes it")
+        _refuse_if(len(texts) > 1, f"{name!r} is not as optirank writes it")
     return model
 
 
 def _read_classes(labels: list[Any], type_name: str) -> NDArray:
     """The labels, as an array of the type that the file names."""
     dtype = np.dtype(type_name)
-    refuse_if(
+    _refuse_if(
         dtype.kind not in "UObiuf" or dtype.name != type_name,
         f"the classes are of unknown type {type_name!r}",
     )
     texts = [str(label) for label in labels]
     longest = max(map(len, texts), default=0)
-    refuse_if(
+    _refuse_if(
         longest * len(labels) > _LABEL_CHARACTERS,
         f"{len(labels)} labels of up to {longest} characters: together at most "
         f"{_LABEL_CHARACTERS} are allowed",
@@ -249,10 +342,10 @@ def _read_classes(labels: list[Any], type_name: str) -> NDArray:
 
 
 def _read_panel(
-    part: dict[str, Any], archive: Archive, place: str, n_classes: int
+    part: dict[str, Any], archive: _Archive, place: str, n_classes: int
 ) -> SizedPanel:
     """A panel, with what it has beyond its weights."""
-    genes = _names(part["genes"])
+    genes = np.array([*map(str, part["genes"])], dtype=object)
     shape = (1 if n_classes == 2 else n_classes, len(genes))
     measured: dict[str, Any] = {}
     if "references" in part:
@@ -291,11 +384,6 @@ def _read_panel(
         ),
         **measured,
     )
-
-
-def _names(listed: list[Any]) -> NDArray[np.object_]:
-    """Names of genes."""
-    return np.array([str(name) for name in listed], dtype=object)
 
 
 def _number(value: Any) -> float:
@@ -347,10 +435,15 @@ def _read_card(part: dict[str, Any]) -> Card:
 def _read_counts(part: dict[str, Any]) -> dict[str, ClassCounts]:
     """How samples were labelled, by class."""
     names = ("right", "n", "false", "n_others")
-    return {
-        label: ClassCounts(*(int(counts[name]) for name in names))
-        for label, counts in part.items()
-    }
+    read = {}
+    for label, counts in part.items():
+        right, n, false, n_others = (int(counts[name]) for name in names)
+        _refuse_if(
+            not (0 <= right <= n and 0 <= false <= n_others),
+            f"counts of labels that cannot be: {counts}",
+        )
+        read[label] = ClassCounts(right, n, false, n_others)
+    return read
 
 
 def known_models() -> dict[str, Path]:

@@ -48,6 +48,8 @@ class Likeness:
         n_classes = len(self.profiles)
         if self.medians.shape != (n_classes,) or not np.isfinite(self.medians).all():
             raise ValueError(f"the typical scores are not {n_classes} finite numbers")
+        if not np.isfinite(self.profiles).all():
+            raise ValueError("the mean ranks of classes are NaN or infinite")
 
     def relative(
         self, ranks: NDArray, labels: NDArray, present: NDArray | slice = slice(None)

@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.words import some
+from optirank._util.words import counted, some
+from optirank.data.genes import GeneMatch, match_genes
 from optirank.model.card import Card
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.likeness import FurtherGenes
-from optirank.model.predictor import (
-    Predictor,
-    References,
-    SizedPanel,
-    bind,
-)
+from optirank.model.panels import References, SizedPanel
 from optirank.model.tree import Tree
 from optirank.ranks.scoring import best_class
 
@@ -26,6 +22,10 @@ _LINEAR = (
     "PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression "
     "and AnovaRankLogisticRegression"
 )
+
+
+class MissingGenesError(ValueError):
+    """The data have too few of a model's genes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +78,6 @@ class Model:
     terms: Mapping[str, str] = field(default_factory=dict)
 
     # Methods that stand in a module of their own
-    bind = bind
     explain = explain
     table = panel_table
     export = export_table
@@ -198,8 +197,8 @@ class Model:
             training data, or its columns are named by ``genes``.
         genes : the names of X's columns, where X does not have them.
         """
-        predictor, X = self.bind_to(X, genes)
-        return predictor.scores(X)
+        X, match = self.align(X, genes)
+        return self.panel.scores(X, match.present, match.columns[match.present])
 
     def predict(self, X: Any, genes: Iterable[str] | None = None) -> NDArray:
         """The label of each sample of X; parameters as in :meth:`decision_function`."""
@@ -229,26 +228,59 @@ class Model:
             digest="",
         )
 
-    def bind_to(
+    def find_genes(self, names: Iterable[str]) -> GeneMatch:
+        """Where the genes of the panel are among those of some data.
+
+        A `MissingGenesError` where too few are there to tell a class.
+        """
+        match = match_genes(self.genes.tolist(), names)
+        undecided = self.score_classes[self.panel.undecided(match.present)]
+        if not len(undecided):
+            return match
+        n_present = int(match.present.sum())
+        remedy = (
+            "check that the gene names are of the same kind as the model's, or name "
+            "another column (gene_column=)"
+        )
+        if n_present:
+            remedy += ", or train again on the genes that are present (query=)"
+        classes = counted(len(undecided), "class", "classes")
+        raise MissingGenesError(
+            f"{n_present or 'none'} of the model's {len(match.genes)} genes are "
+            f"present, too few for {classes}: {some(map(str, undecided))}. "
+            f"Missing genes: {some(match.missing)}. Please {remedy}."
+        )
+
+    def align(
         self, X: Any, genes: Iterable[str] | None = None
-    ) -> tuple[Predictor, Any]:
-        """The model over the columns of X, and X as an array or a sparse matrix."""
+    ) -> tuple[Any, GeneMatch]:
+        """X as an array, a CSR or a CSC matrix, and where it has the panel's genes."""
         if hasattr(X, "obs_names"):
             raise TypeError(
                 "an AnnData was given: use optirank.tl.annotate(adata, model), or give "
                 "adata.to_df()"
             )
         if hasattr(X, "columns"):
-            genes = [str(name) for name in X.columns] if genes is None else genes
+            genes = map(str, X.columns) if genes is None else genes
             X = X.to_numpy()
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        if genes is None and X.ndim == 2 and X.shape[1] != self.n_features:
+        if hasattr(X, "tocsr"):
+            X = X if X.format in ("csr", "csc") else X.tocsr()
+        else:
+            X = np.asarray(X)
+            X = X if X.dtype.kind in "biuf" else X.astype(np.float64)
+        if genes is None:
+            match = GeneMatch(tuple(self.genes.tolist()), self.panel.columns)
+            n_columns, whose = self.n_features, "the training data"
+        else:
+            names = list(genes)
+            match = self.find_genes(names)
+            n_columns, whose = len(names), "the names of genes"
+        if X.ndim != 2 or X.shape[1] != n_columns:
             raise ValueError(
-                f"X has {X.shape[1]} columns without names, and the training data had "
-                f"{self.n_features}: give a data frame, or the names of the columns "
-                "(genes=)"
+                f"X has shape {X.shape}, but {whose} have {n_columns} columns: give a "
+                "data frame, or one name per column (genes=)"
             )
-        return self.bind(genes), X
+        return X, match
 
 
 def _reference_panel(fitted: Any, names: NDArray[np.object_]) -> SizedPanel:

@@ -32,17 +32,6 @@ UNLIKELY = (
 )
 
 
-def is_alarm(agreement: float | None, likeness: float, missing: float = 0.0) -> bool:
-    """Whether labels may all be wrong, by what is known of their query; a likeness that
-    is not known is NaN. ``missing`` is the share of the panel's genes that the query
-    lacks.
-    """
-    if agreement is None:
-        return likeness < UNLIKE_UNCHECKED or missing > MOST
-    is_doubtful = agreement < DOUBT_BELOW and likeness < UNLIKE
-    return agreement < ALARM_BELOW or is_doubtful
-
-
 @dataclass(frozen=True)
 class Checks:
     """What checks the labels of a query as a whole.
@@ -80,7 +69,7 @@ class Checks:
         """
         if self.agreement is None:
             note(f"the labels cannot be checked by other genes: {self.unchecked}")
-            if is_alarm(None, self.likeness):
+            if self.likeness < UNLIKE_UNCHECKED:
                 warn(UNLIKELY)
             if self.missing > MOST:
                 warn(
@@ -93,7 +82,8 @@ class Checks:
         low = [
             f"{name} {value:.2f}" for value, name in lowest_first if value < LOW_LABEL
         ]
-        if is_alarm(self.agreement, self.likeness):
+        is_doubtful = self.agreement < DOUBT_BELOW and self.likeness < UNLIKE
+        if self.agreement < ALARM_BELOW or is_doubtful:
             warn(
                 f"{UNLIKELY}. Genes outside the panel do not confirm the labels "
                 f"(agreement {self.agreement:.2f})"

@@ -10,7 +10,6 @@ target error raises its threshold where the query's own confidences are low.
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ import pandas as pd
 
 import optirank
 from optirank._util.matrices import STANDARDISED, GeneMoments, as_dense
-from optirank._util.words import collected_notes, counted, note, percent
+from optirank._util.words import collected_notes, counted, note, percent, warn
 from optirank.data.errors import DataError
 from optirank.data.genes import check_case
 from optirank.data.passes import block_rows, run_pass
@@ -29,7 +28,7 @@ from optirank.model.file import model_digest
 from optirank.model.likeness import ValueCounter, note_values
 from optirank.model.tree import SURE
 from optirank.panel.further import MOST_SAMPLES, RanksByLabel, agreement_of
-from optirank.panel.votes import centred_ranks, scores_of_ranks
+from optirank.panel.votes import centred_ranks
 from optirank.ranks.scoring import best_class
 from optirank.verbs.checks import Checks
 from optirank.verbs.labels import (
@@ -46,12 +45,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank._util.matrices import Progress
+    from optirank.data.genes import GeneMatch
     from optirank.data.profiles import Profiles
     from optirank.model import Model
-    from optirank.model.predictor import Predictor
+    from optirank.panel.further import Agreement
 
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
+_LOST = 0.05  # of the held-out accuracy: more is said
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
 NO_INFORMATION = "no information: all genes of the panel have the same value"
 LOW_CONFIDENCE = "confidence below the threshold"
@@ -64,16 +65,10 @@ _NO_ID = "unknown"  # CELLxGENE's word for a cell whose type has no term
 class Labelling:
     """Scores the samples of blocks, each once, and keeps what follows from the scores.
 
-    Parameters
-    ----------
-    predictor : the model over the genes of the samples.
-    further : positions of the genes that check the labels.
-    n_samples : of the pass.
-
     Attributes
     ----------
+    match : where the genes of the model's panel are.
     genes : positions of the genes that are read, rising.
-    ranks : of the further genes by label, of samples evenly spaced.
     values : shares of zeros and of negative values of the panel's genes.
     moments : whether the values were standardised per gene.
     sample : the values of the panel's genes in the last sample.
@@ -81,17 +76,22 @@ class Labelling:
 
     blocks_per_task = 4
 
-    def __init__(self, predictor: Predictor, further: NDArray, n_samples: int) -> None:
-        self.genes = np.union1d(predictor.columns, further)
-        self._panel = np.searchsorted(self.genes, predictor.columns)
+    def __init__(self, model: Model, profiles: Profiles) -> None:
+        names = profiles.genes.tolist()
+        self.match = model.find_genes(names)
+        check_case(self.match)
+        columns = self.match.columns[self.match.present]
+        further, self._means = np.zeros(0, np.intp), None
+        if model.further is not None:
+            further, self._means = model.further.found_among(names, model.genes)
+        self.genes = np.union1d(columns, further)
+        self._columns = np.searchsorted(self.genes, columns)
         self._further = np.searchsorted(self.genes, further)
-        n_panel = len(self._panel)
-        self._predictor = replace(
-            predictor, columns=np.arange(n_panel), n_columns=n_panel
-        )
-        self._coef = predictor.panel.coef[:, predictor.match.present]
-        self._every = max(1, -(-n_samples // MOST_SAMPLES))
-        self.ranks = RanksByLabel(None, len(predictor.model.classes))
+        self._panel = model.panel
+        is_large = profiles.n_samples >= _COMPILE_FROM
+        self._compiled = is_large and importlib.util.find_spec("numba") is not None
+        self._every = max(1, -(-profiles.n_samples // MOST_SAMPLES))
+        self._ranks = RanksByLabel(None, len(model.classes))
         self.values = ValueCounter()
         self.moments = GeneMoments()
         self.sample: NDArray = np.zeros(0)
@@ -99,33 +99,31 @@ class Labelling:
 
     def add(self, block: Any, rows: slice) -> None:
         """Score the samples of a block."""
-        predictor = self._predictor
-        values = as_dense(block[:, self._panel])
+        panel, present = self._panel, self.match.present
+        values = as_dense(block[:, self._columns])
         self.values.add(values)
         self.moments.add(values)
-        ranks = centred_ranks(values, compiled=bool(predictor.compiled))
-        if predictor.panel.references is None:
-            scores = scores_of_ranks(ranks, self._coef)
-            scores = scores[:, 0] if len(self._coef) == 1 else scores
-        else:
-            scores = predictor.scores(values)
+        ranks = centred_ranks(values, compiled=self._compiled)
+        scores = panel.scores(
+            values, present, compiled=self._compiled or None, ranks=ranks
+        )
         codes = best_class(scores)
         likeness = np.full(len(codes), np.nan)
-        if predictor.panel.likeness is not None:
-            present = predictor.match.present
-            likeness = predictor.panel.likeness.relative(ranks, codes, present)
+        if panel.likeness is not None:
+            likeness = panel.likeness.relative(ranks, codes, present)
         is_tied = (values == values[:, :1]).all(axis=1)
         self._parts.append((scores, likeness, is_tied))
         self.sample = values[-1]
         if len(self._further):
             spaced = slice(-rows.start % self._every, None, self._every)
-            self.ranks.count(block[spaced][:, self._further], codes[spaced])
+            self._ranks.count(block[spaced][:, self._further], codes[spaced])
 
     def merge(self, other: Labelling) -> None:
         """Take what another one has seen of the samples that follow."""
         self._parts += other._parts
-        for name in ("ranks", "values", "moments"):
-            getattr(self, name).merge(getattr(other, name))
+        self._ranks.merge(other._ranks)
+        self.values.merge(other.values)
+        self.moments.merge(other.moments)
         self.sample = other.sample
 
     def result(self) -> tuple[NDArray, ...]:
@@ -133,6 +131,12 @@ class Labelling:
         same value.
         """
         return tuple(np.concatenate(parts) for parts in zip(*self._parts, strict=True))
+
+    def agreement(self) -> Agreement | None:
+        """That of other genes with the labels; None where the model stores none."""
+        if self._means is None:
+            return None
+        return agreement_of(self._means, *self._ranks.result())
 
 
 def label_profiles(
@@ -144,36 +148,23 @@ def label_profiles(
     """Label the samples of profiles."""
     clusters = _clusters_of(profiles, options)
     with collected_notes() as said:
-        names = profiles.genes.tolist()
-        is_large = profiles.n_samples >= _COMPILE_FROM
-        predictor = model.bind(
-            names,
-            compiled=True if is_large and importlib.util.find_spec("numba") else None,
-        )
-        check_case(predictor.match)
-        further, means = np.zeros(0, np.intp), np.zeros((len(model.classes), 0))
-        if model.further is not None:
-            further, means = model.further.found_among(names, model.genes)
-        look = Labelling(predictor, further, profiles.n_samples)
+        look = Labelling(model, profiles)
         size = min(_BLOCK_SAMPLES, block_rows(len(look.genes)))
         run_pass(profiles, [look], size=size, progress=progress)
         scores, likeness, is_tied = look.result()
-        compared = None
-        if model.further is not None:
-            compared = agreement_of(means, *look.ranks.result())
         checks = Checks(
             classes=model.classes.tolist(),
             n_samples=profiles.n_samples,
-            compared=compared,
+            compared=look.agreement(),
             likeness=float(np.median(likeness)),
-            missing=1.0 - float(predictor.match.present.mean()),
+            missing=1.0 - float(look.match.present.mean()),
         )
-        _say_of_query(profiles, predictor, look, checks)
-        record = _record(profiles, predictor, checks, options)
+        _say_of_query(profiles, model, look, checks)
+        record = _record(profiles, model, look.match, checks, options)
         chosen = best_class(scores)
         probabilities = model.panel.probabilities(scores)
         if options.adapt:
-            probabilities = _learn(profiles, predictor, scores, probabilities)
+            probabilities = _learn(profiles, model, scores, probabilities)
             plain, chosen = chosen, probabilities.argmax(axis=1)
             record["n_changed"] = int((chosen != plain).sum())
             note(
@@ -198,7 +189,7 @@ def label_profiles(
         record["clusters"] = clusters
     explanation = None
     if len(chosen) == 1:
-        explanation = _explain(predictor, look.sample, chosen[0])
+        explanation = _explain(model, look, chosen[0])
     return Labels(
         model=model,
         source=profiles.source,
@@ -206,7 +197,7 @@ def label_profiles(
         chosen=chosen,
         notes=said.notes,
         warnings=said.warnings,
-        missing=predictor.match.missing,
+        missing=look.match.missing,
         record=record,
         clusters=clusters,
         explanation=explanation,
@@ -235,16 +226,15 @@ def _clusters_of(profiles: Profiles, options: PredictOptions) -> Any:
 
 
 def _say_of_query(
-    profiles: Profiles, predictor: Predictor, look: Labelling, checks: Checks
+    profiles: Profiles, model: Model, look: Labelling, checks: Checks
 ) -> None:
     """Say what the reader changed, which genes are missing, what the values are, and
     whether the labels can be right.
     """
     for text in profiles.notes:
         note(text)
-    predictor.say()
+    note_missing_genes(model, look.match)
     checks.say()
-    model = predictor.model
     note_values(look.values.result(), model.card.values)
     if look.moments.result():
         note(STANDARDISED)
@@ -254,8 +244,27 @@ def _say_of_query(
         note(NOT_CALIBRATED)
 
 
+def note_missing_genes(model: Model, match: GeneMatch) -> None:
+    """Note which genes are missing, and what it cost held-out samples to lack so many
+    at random; warn where their accuracy is then nearer to guessing than to that with
+    all genes.
+    """
+    for text in match.notes():
+        note(text)
+    whole = model.panel.expected_accuracy(0.0)
+    without = model.panel.expected_accuracy(1.0 - float(match.present.mean()))
+    cost = (
+        f"without so many of its genes the model's held-out accuracy was "
+        f"{without:.1%}, with all of them {whole:.1%}"
+    )
+    if without - 1.0 / len(model.classes) < whole - without:
+        warn(f"{cost}: these labels are little more than guesses")
+    elif whole - without > _LOST:
+        note(f"{cost}: labels are less certain")
+
+
 def _learn(
-    profiles: Profiles, predictor: Predictor, scores: NDArray, plain: NDArray
+    profiles: Profiles, model: Model, scores: NDArray, plain: NDArray
 ) -> NDArray[np.float64]:
     """Probabilities of all samples, learned from the query."""
     from optirank.panel.further import learn_from_query, sharpened
@@ -263,7 +272,7 @@ def _learn(
     def over_query(looks: Any, genes: Any = None, rows: Any = None) -> None:
         run_pass(profiles, looks, genes, rows=rows)
 
-    uncalibrated = predictor.panel.probabilities(scores, calibrated=False)
+    uncalibrated = model.panel.probabilities(scores, calibrated=False)
     learned = learn_from_query(uncalibrated, over_query, len(profiles.genes))
     return sharpened(learned, float(plain.max(axis=1).mean()))
 
@@ -359,10 +368,13 @@ def _threshold(
 
 
 def _record(
-    profiles: Profiles, predictor: Predictor, checks: Checks, options: PredictOptions
+    profiles: Profiles,
+    model: Model,
+    match: GeneMatch,
+    checks: Checks,
+    options: PredictOptions,
 ) -> dict[str, Any]:
     """How the labels are made, in values that a file can hold."""
-    model = predictor.model
     by_label = checks.by_label
     return {
         "model": model.card.name,
@@ -372,8 +384,8 @@ def _record(
         "query": Path(profiles.source).name,
         "classes": np.array([str(name) for name in model.classes], dtype=object),
         "withheld_label": withheld_word(model.labels),
-        "n_genes": len(predictor.match.genes),
-        "missing_genes": np.array(predictor.match.missing, dtype=object),
+        "n_genes": len(match.genes),
+        "missing_genes": np.array(match.missing, dtype=object),
         "agreement": checks.agreement,
         "agreement_by_label": dict(
             zip(probability_columns(by_label), by_label.values(), strict=True)
@@ -382,16 +394,14 @@ def _record(
     }
 
 
-def _explain(predictor: Predictor, sample: NDArray, chosen: int) -> pd.DataFrame:
+def _explain(model: Model, look: Labelling, chosen: int) -> pd.DataFrame:
     """What the genes of a single sample contribute to the score of its class, the
     largest contributions first.
 
     A model of two classes has one score: contributions are turned so that a positive
     one speaks for the class.
     """
-    model = predictor.model
-    genes = np.array(predictor.match.genes, dtype=object)[predictor.match.present]
-    table: Any = model.explain(sample, genes)
+    table: Any = model.explain(look.sample, model.genes[look.match.present])
     name = model.classes[chosen]
     if name in model.score_classes:
         return table[table["class"] == name].reset_index(drop=True)

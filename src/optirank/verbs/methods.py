@@ -13,7 +13,7 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.words import note
 from optirank._util.work import threads_in_use
 from optirank.model import Model
-from optirank.model.predictor import SizedPanel
+from optirank.model.panels import SizedPanel
 from optirank.panel.elimination import is_learned, search_panels
 from optirank.ranks.scoring import best_class, by_class, weighted_ranks
 from optirank.verbs.training import Fitted

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from optirank._util.matrices import Progress
     from optirank.data.profiles import Profiles
-    from optirank.model.predictor import SizedPanel
+    from optirank.model.panels import SizedPanel
     from optirank.panel.elimination import Panel
 
 _FEW = 10  # samples of a class below which its held-out figures say little
