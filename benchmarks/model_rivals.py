@@ -26,7 +26,8 @@ from scipy.stats import rankdata
 
 from optirank._util.matrices import value_scale
 from optirank._util.metrics import balanced_accuracy
-from optirank.panel.samples import class_sums, places_in_sample
+from optirank.panel.samples import class_sums
+from optirank.ranks.orders import places_in_sample
 from optirank.ranks.scoring import by_class
 from optirank_lab.baselines.nearest_mean import SpearmanCentroid
 from optirank_lab.benchmark import designs

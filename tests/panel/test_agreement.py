@@ -12,7 +12,8 @@ from optirank.panel.further import (
     agreement_of,
     further_genes,
 )
-from optirank.panel.samples import class_sums, fold_matrix, places_in_sample
+from optirank.panel.samples import class_sums, fold_matrix
+from optirank.ranks.orders import places_in_sample
 
 
 def ranks(values):

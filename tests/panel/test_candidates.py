@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank.panel.samples import PLACE_STEPS, ClassSums, class_sums
+from optirank.panel.samples import ClassSums, class_sums
+from optirank.ranks.orders import PLACE_STEPS
 from optirank_lab.baselines.transformers import label_correlations
 
 

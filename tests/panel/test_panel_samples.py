@@ -12,10 +12,10 @@ from optirank.panel.samples import (
     fold_matrix,
     keys_of_names,
     matrix_blocks,
-    places_in_sample,
     uniform_numbers,
 )
 from optirank.panel.votes import sort_groups
+from optirank.ranks.orders import places_in_sample
 
 
 def by_definition(X):

@@ -21,7 +21,6 @@ from optirank._util.work import threads_in_use
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PLACE_STEPS = 1 << 24  # of a place from 0 to 1: single precision holds them exactly
 PER_CLASS = 500  # samples for the elimination: more change little, and cost time
 _FEW_GENES = 20  # above the lowest value: two samples with fewer may be equal by chance
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
@@ -65,6 +64,7 @@ class ClassSums:
     def add_samples(self, X: Any, codes: NDArray, parts: NDArray) -> None:
         """Add samples, of classes and parts that are given as numbers."""
         from optirank._compiled.rank_loops import add_places
+        from optirank.ranks.orders import PLACE_STEPS
 
         n, d = X.shape
         if sparse.issparse(X):
@@ -247,8 +247,10 @@ class DrawnSamples:
 
     def add(self, block: Any, rows: slice) -> None:
         """Add the samples of a block."""
+        from optirank.ranks.orders import PLACE_STEPS, places_in_sample  # loads numba
+
         codes = self._codes[rows]
-        places = places_in_sample(block)
+        places = places_in_sample(block, threads_in_use())
         self.sums.add_samples(places, codes, self._parts[rows])
         hashes = row_hashes(places, self._keys, PLACE_STEPS)
         kept = np.flatnonzero(hashes <= self._limits[codes])
@@ -271,6 +273,8 @@ class DrawnSamples:
         fold_of : the fold that holds each of all samples out, -1 for none.
         n_repeated : of the samples that are drawn, those that are equal to another one.
         """
+        from optirank.ranks.orders import PLACE_STEPS, places_in_sample  # loads numba
+
         of_blocks, blocks, hashes = zip(*self._kept, strict=True)
         self._kept = []  # all samples would be in memory twice
         rows = np.concatenate(of_blocks)
@@ -281,13 +285,11 @@ class DrawnSamples:
         by_hash = np.lexsort([np.concatenate(hashes), codes])
         first_of_class = np.searchsorted(codes[by_hash], codes[by_hash])
         drawn = by_hash[np.arange(len(rows)) - first_of_class < self._per_class]
-        places = places_in_sample(X)
+        places = places_in_sample(X, threads_in_use())
         hashes = row_hashes(places, mixed(self.sums.places()), PLACE_STEPS)
         order = np.lexsort([hashes, codes])
         order = order[np.isin(order, drawn)]
-        n_above = np.concatenate(
-            [np.ravel((block > 0).sum(axis=1)) for block in matrix_blocks(places)]
-        )
+        n_above = np.ravel((places > 0).sum(axis=1))
         folds, n_repeated = deal_folds(
             codes[order], hashes[order], n_above[order] >= _FEW_GENES, self._n_folds
         )
@@ -386,27 +388,3 @@ def uniform_numbers(n: int, seed: int) -> NDArray:
     start = mixed(np.array([seed])) >> np.uint64(1)
     drawn = mixed(start + np.arange(n, dtype=np.uint64)) >> np.uint64(11)
     return (drawn + 0.5) / 2.0**53
-
-
-def places_in_sample(block: Any) -> Any:
-    """The place of each gene among those above the lowest of its sample, from 0 to 1.
-
-    The lowest value of a sample, mostly the zeros, has place 0. The m genes above it
-    have the places 1/m to 1; equal values share their mean. So places depend on the
-    order within a sample alone: counts and their logarithms have the same, and sparse
-    samples stay sparse. They are multiples of 2^-24, so that sums of them are exact and
-    do not depend on the order of the samples.
-    """
-    from optirank.ranks.orders import places_above_lowest
-
-    if sparse.issparse(block):
-        block = sparse.csr_array(block)
-        block.sum_duplicates()
-        block.eliminate_zeros()
-        if (block.data > 0).all():
-            data = places_above_lowest(block, PLACE_STEPS, threads_in_use())
-            return sparse.csr_array((data, block.indices, block.indptr), block.shape)
-    values = as_dense(block)
-    return places_above_lowest(values, PLACE_STEPS, threads_in_use()).reshape(
-        values.shape
-    )

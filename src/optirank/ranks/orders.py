@@ -25,12 +25,13 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
-from optirank._util.matrices import product
+from optirank._util.matrices import as_dense, product
 from optirank._util.work import threads, worker_count
 from optirank.ranks.scoring import check_finite, check_ties
 
 # Share of non-zeros above which dense orders are faster (bench_sparse.py)
 DENSE_ABOVE = 0.11
+PLACE_STEPS = 1 << 24  # of a place from 0 to 1: single precision holds them exactly
 _BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache
 
 
@@ -358,29 +359,33 @@ def doubled_ranks(values: NDArray, n_threads: int = 1) -> NDArray:
     return out
 
 
-def places_above_lowest(X: Any, steps: int, n_threads: int = 1) -> NDArray[np.float32]:
-    """The place of each value among those above the lowest of its sample, from 0 to 1.
+def places_in_sample(X: Any, n_threads: int = 1) -> Any:
+    """The place of each gene among those above the lowest of its sample, from 0 to 1.
 
-    Parameters
-    ----------
-    X : array, or CSR array that stores no value below or at 0
-        The samples; a gene that is not stored has the lowest value.
-    steps : places are rounded to multiples of 1 / steps.
-
-    Returns
-    -------
-    The places of all values (that are stored), one sample after the other.
+    The lowest value of a sample, mostly the zeros, has place 0. The m genes above it
+    have the places 1/m to 1; equal values share their mean. So places depend on the
+    order within a sample alone: counts and their logarithms have the same, and sparse
+    samples stay sparse. They are multiples of 2^-24, so that sums of them are exact and
+    do not depend on the order of the samples.
     """
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    is_sparse = sparse.issparse(X) and bool((X.data > 0).all())
+    X = X if is_sparse else as_dense(X)
     n, d = X.shape
-    indptr = X.indptr if sparse.issparse(X) else np.arange(0, X.size + 1, d)
+    indptr = X.indptr if is_sparse else np.arange(0, X.size + 1, d)
     places = np.empty(indptr[-1], np.float32)
 
     def place_block(block: slice) -> None:
         entries = slice(indptr[block.start], indptr[block.stop])
-        rank_loops.places_in_order(*_sorted(X, block), d, steps, places[entries])
+        rank_loops.places_in_order(*_sorted(X, block), d, PLACE_STEPS, places[entries])
 
     _in_blocks(place_block, n, len(places) // max(1, n), n_threads)
-    return places
+    if is_sparse:
+        return sparse.csr_array((places, X.indices, X.indptr), X.shape)
+    return places.reshape(n, d)
 
 
 def _sorted(X: Any, rows: slice) -> tuple[NDArray, NDArray, NDArray]:
