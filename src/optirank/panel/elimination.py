@@ -394,7 +394,13 @@ class RankedSamples(NamedTuple):
             train = np.flatnonzero(fold != k)
             test = np.flatnonzero(fold == k)
             for size, left in self.eliminate(train, columns, sizes, always).items():
-                coef = self.of_all_classes(train, left)
+                coef = self.fit(train, left, _TOL_LAST)
+                if self.n_classes > 2:  # NaN for classes that are not in training
+                    if len(coef) == 1:
+                        coef = np.concatenate([-coef, coef]) / 2
+                    of_all = np.full((self.n_classes, len(left)), np.nan)
+                    of_all[np.unique(self.codes[train])] = coef
+                    coef = of_all
                 panels[size, k] = Panel(read[left], coef)
                 scores[size][test] = ranked_scores(self.groups, test, left, coef)
                 for share, draw in itertools.product(MISSING, range(N_DRAWS)):
@@ -402,10 +408,7 @@ class RankedSamples(NamedTuple):
                     n_lost = min(round(share * len(left)), max(0, len(left) - 2))
                     there = np.sort(drawn[n_lost:])
                     of_fewer = ranked_scores(
-                        self.groups,
-                        test,
-                        left[there],
-                        coef[:, there],
+                        self.groups, test, left[there], coef[:, there]
                     )
                     with_fewer[size, share][draw, test] = best_class(of_fewer)
             tell(stage, len(columns_in) + 3)
@@ -418,19 +421,6 @@ class RankedSamples(NamedTuple):
             {key: labels[:, learned] for key, labels in with_fewer.items()},
             panels,
         )
-
-    def of_all_classes(
-        self, rows: NDArray, genes: NDArray, tol: float = _TOL_LAST
-    ) -> NDArray:
-        """Weights of all classes, NaN for those that these samples lack."""
-        coef = self.fit(rows, genes, tol)
-        if self.n_classes == 2:
-            return coef
-        if len(coef) == 1:
-            coef = np.concatenate([-coef, coef]) / 2
-        of_all = np.full((self.n_classes, len(genes)), np.nan)
-        of_all[np.unique(self.codes[rows])] = coef
-        return of_all
 
 
 def is_learned(scores: NDArray, codes: NDArray) -> NDArray[np.bool_]:
