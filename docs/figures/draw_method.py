@@ -20,7 +20,7 @@ from matplotlib.colors import LinearSegmentedColormap
 
 import optirank
 from optirank.panel.votes import centred, vote_scores
-from optirank.verbs.cards import size_table
+from optirank.verbs.performance import size_table
 
 HERE = Path(__file__).resolve().parent
 

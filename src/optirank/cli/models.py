@@ -113,7 +113,8 @@ def inspect(
 
 def _show_card(fitted: Model, path: Path) -> None:
     """Print what there is to know of a model."""
-    from optirank.verbs.cards import card_tables, model_card, size_table
+    from optirank.verbs.cards import card_tables, model_card
+    from optirank.verbs.performance import size_table
 
     show_table("Model card", ("", ""), model_card(fitted, path))
     for title, table in card_tables(fitted).items():

@@ -99,10 +99,11 @@ def train(
       optirank train x.csv --samples y.csv --label er -o er.optirank
     """
     from optirank.data.cluster import on_cluster
+    from optirank.data.opening import open_sources
     from optirank.data.profiles import annotations_of, source_of
     from optirank.model import save
+    from optirank.verbs.gene_lists import genes_of_queries
     from optirank.verbs.samples import counts_by_file
-    from optirank.verbs.sources import genes_of_queries, open_sources
     from optirank.verbs.training import train as run
 
     asked = TrainingOptions(
@@ -233,10 +234,10 @@ def design(
       optirank design ref.h5ad --label type --query probes.txt -o panel.csv
       optirank design ref.h5ad --label type --test spots.h5ad -o panel.csv
     """
-    from optirank.data.opening import open_profiles
+    from optirank.data.opening import open_profiles, open_sources
     from optirank.model import save
     from optirank.verbs.design import design as run
-    from optirank.verbs.sources import genes_of_queries, open_sources
+    from optirank.verbs.gene_lists import genes_of_queries
 
     asked = DesignOptions(
         label=opt.listed(label),

@@ -1,4 +1,5 @@
-"""Open files as profiles, and tables about samples that are joined to them.
+"""Open files as profiles, several as one reference, and tables about samples that are
+joined to them.
 
 What a file is follows from its name, and for folders and HDF5 from its content.
 """
@@ -18,7 +19,14 @@ import pandas as pd
 from optirank._util.words import collected_notes, counted, note, some, valid_text
 from optirank.data.errors import DataError, readable
 from optirank.data.objects import profiles_of_parts
-from optirank.data.profiles import Opening, Profiles, check_column, duplicates
+from optirank.data.profiles import (
+    FILE_COLUMN,
+    Opening,
+    Profiles,
+    check_column,
+    duplicates,
+    join_profiles,
+)
 from optirank.data.stores import (
     find_part,
     open_store,
@@ -183,3 +191,42 @@ def _joined_annotations(
         n_others = counted(int((~is_named).sum()), "sample", "samples")
         note(f"{path.name} has no entry for {n_others}")
     return obs.drop(columns=[*about.columns], errors="ignore").join(about)
+
+
+@contextlib.contextmanager
+def open_sources(
+    files: Sequence[Path],
+    labels: Sequence[str],
+    batch: str | None = None,
+    **reading: Any,
+) -> Iterator[tuple[list[Profiles], str | None]]:
+    """Open the reference files of a training; columns that must be there are looked for
+    first.
+
+    Gives the profiles and the column of the sources: of several files, the file where
+    no other column is named.
+    """
+    columns = [*labels] if batch is None else [*labels, batch]
+    names = names_of_files(files)
+    with contextlib.ExitStack() as stack:
+        parts = [
+            stack.enter_context(open_profiles(path, label=columns, **reading))
+            for path in files
+        ]
+        if len(parts) == 1:
+            yield parts, batch
+        else:
+            yield join_profiles(parts, names), batch or FILE_COLUMN
+
+
+def names_of_files(paths: Sequence[Path]) -> list[str]:
+    """Short names of files that differ: without folder and ending where that
+    suffices.
+    """
+    for names in ([path.stem for path in paths], [path.name for path in paths]):
+        if len(set(names)) == len(names):
+            return names
+    names = [str(path) for path in paths]
+    if repeated := duplicates(names):
+        raise DataError(f"{some(repeated)} is named twice: name each file once")
+    return names

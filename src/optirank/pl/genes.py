@@ -21,7 +21,7 @@ from optirank.pl.axes import (
     short,
     slant,
 )
-from optirank.verbs.cards import size_table
+from optirank.verbs.performance import size_table
 
 if TYPE_CHECKING:
     from optirank.estimators.optirank_cv import OptirankClassifierCV

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +12,6 @@ from optirank._util.metrics import balanced, wilson
 from optirank._util.words import in_percent, percent, with_interval
 from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet
-from optirank.model.file import as_model
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CardTable = dict[str, list[str]]  # columns by name; pandas takes long to load
 
@@ -26,8 +21,7 @@ def model_card(
 ) -> list[tuple[str, str]]:
     """What there is to know of a model, as names and texts.
 
-    The numbers of single classes and data sets are in `card_tables`, of sizes in
-    `size_table`.
+    The numbers of single classes and data sets are in `card_tables`.
     """
     card = model.card
     rivals = [f"{name} {percent(share)}" for name, share in card.baselines.items()]
@@ -218,18 +212,3 @@ def _columns(rows: Iterable[Mapping[str, str]]) -> CardTable:
         for name, text in row.items():
             table.setdefault(name, []).append(text)
     return {name: texts for name, texts in table.items() if any(texts)}
-
-
-def size_table(model: Any) -> pd.DataFrame:
-    """The panels in a model, one line per size: ``n_genes``, accuracy, ``chosen``.
-
-    ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not
-    measured; ``chosen`` is the size of the model itself.
-    """
-    import pandas as pd
-
-    fitted = as_model(model)
-    names = pd.Index(["n_genes", "balanced_accuracy", "standard_error"])
-    curve = pd.DataFrame([*fitted.card.curve], columns=names).set_index("n_genes")
-    table = curve.reindex(sorted({*fitted.panels, *curve.index})).reset_index()
-    return table.assign(chosen=table["n_genes"] == fitted.n_genes)

@@ -1,5 +1,5 @@
 """Which genes may be chosen and which must be: names, patterns, lists that people
-write.
+write, and the genes of a query.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.words import counted, note, some
-from optirank.data.errors import DataError
+from optirank.data.errors import DataError, readable
 from optirank.data.genes import match_genes
+from optirank.data.opening import check_path, file_kind, open_profiles
+from optirank.data.tables import read_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -123,3 +125,24 @@ def shared_genes(
     for text in match.spelling_notes():
         note(text)
     return match.present
+
+
+def genes_of_queries(files: Sequence[Path]) -> list[str] | None:
+    """The genes that all of some files have, in the order of the first; None
+    without files.
+
+    Of a table, which may be a list of genes, they are all names in it: of its lines,
+    its columns and in its columns of text.
+    """
+    sets = []
+    for file in map(check_path, files):
+        if file_kind(file) == "table":
+            with readable(file):
+                sets.append(read_table(file).names())
+        else:
+            with open_profiles(file) as profiles:
+                sets.append(profiles.genes.tolist())
+    if not sets:
+        return None
+    common = set.intersection(*map(set, sets))
+    return [name for name in sets[0] if name in common]

@@ -23,12 +23,11 @@ from optirank._util.files import check_outputs, file_digest, replacing, write_te
 from optirank._util.words import valid_text
 from optirank.data.cluster import on_cluster
 from optirank.data.errors import DataError, need
-from optirank.data.opening import open_profiles
+from optirank.data.opening import names_of_files, open_profiles
 from optirank.model.file import as_model
 from optirank.verbs.labelling import label_profiles
 from optirank.verbs.labels import Labels
 from optirank.verbs.options import DEFAULTS, PredictOptions
-from optirank.verbs.sources import names_of_files
 
 if TYPE_CHECKING:
     from optirank._util.matrices import Progress

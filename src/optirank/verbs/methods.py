@@ -5,6 +5,7 @@ samples.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.words import note
 from optirank._util.work import threads_in_use
+from optirank.data.passes import run_pass
 from optirank.model import Model
 from optirank.model.panels import SizedPanel
 from optirank.panel.elimination import is_learned, search_panels
@@ -44,7 +46,7 @@ def train_panel(
         training_set.fold_of,
         training_set.samples.codes,
         len(training_set.samples.classes),
-        training_set.run_pass,
+        partial(run_pass, training_set.data, rows=training_set.samples.rows),
         sample_weight=training_set.samples.weights,
         n_genes=training_set.n_genes,
         include=training_set.include,

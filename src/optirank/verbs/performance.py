@@ -1,4 +1,5 @@
-"""How well labels fit the truth: the tables of a training page and of an evaluation.
+"""How well labels fit the truth: the tables of a training page and of an evaluation,
+and the accuracy of the sizes of a panel.
 
 Every table counts the samples that it is given and no others: held-out samples for a
 training, the samples of a labelled query for an evaluation. Labels that are withheld
@@ -17,6 +18,7 @@ import pandas as pd
 
 from optirank._util.metrics import balanced, wilson
 from optirank._util.words import in_percent, percent
+from optirank.model.file import as_model
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -246,3 +248,16 @@ def _curves(is_class: NDArray, score: NDArray) -> Curves:
         auc=float(area),
         average_precision=float((np.diff(recall) * precision).sum()),
     )
+
+
+def size_table(model: Any) -> pd.DataFrame:
+    """The panels in a model, one line per size: ``n_genes``, accuracy, ``chosen``.
+
+    ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not
+    measured; ``chosen`` is the size of the model itself.
+    """
+    fitted = as_model(model)
+    names = pd.Index(["n_genes", "balanced_accuracy", "standard_error"])
+    curve = pd.DataFrame([*fitted.card.curve], columns=names).set_index("n_genes")
+    table = curve.reindex(sorted({*fitted.panels, *curve.index})).reset_index()
+    return table.assign(chosen=table["n_genes"] == fitted.n_genes)

@@ -102,7 +102,16 @@ def labelled_samples(
             f"{source}: column {options.label[-1]!r} has {there} of at least "
             f"{MIN_CLASS} usable samples: a classifier needs two classes"
         )
-    _note_words(names)
+    words = [
+        f"{str(name)!r} ({n})"
+        for name, n in zip(classes, np.bincount(codes), strict=True)
+        if name.strip().lower() in _NO_CLASS
+    ]
+    if words:
+        note(
+            f"samples labelled {some(words)} are used as a class like any other: leave "
+            "their label empty if they have no known class"
+        )
     if tree is not None:
         tree = tree.of_classes(classes)
     terms = {}
@@ -222,9 +231,13 @@ def _usable_rows(
     empty: Sequence[int] | NDArray,
 ) -> NDArray[np.intp]:
     """Positions of the samples that can be used; notes on the others."""
-    reasons = {f"no label in {options.label[-1]!r}": _are_blank(labels)}
+    columns = {f"no label in {options.label[-1]!r}": labels}
     if batches is not None:
-        reasons[f"no source in {options.batch!r}"] = _are_blank(batches)
+        columns[f"no source in {options.batch!r}"] = batches
+    reasons = {
+        reason: np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
+        for reason, values in columns.items()
+    }
     reasons["every gene has the same value"] = np.isin(np.arange(len(labels)), empty)
     usable = ~np.any([*reasons.values()], axis=0)
     names, sizes = np.unique(labels[usable].astype(str), return_counts=True)
@@ -248,10 +261,6 @@ def _usable_rows(
     for text in left_out:
         note(text)
     return np.flatnonzero(left)
-
-
-def _are_blank(values: pd.Series) -> NDArray[np.bool_]:
-    return np.asarray(values.isna() | (values.astype(str).str.strip() == ""))
 
 
 def _folds_of_sources(
@@ -286,20 +295,6 @@ def _folds_of_sources(
     for k, test in enumerate(usable):
         fold_of[test] = k
     return fold_of
-
-
-def _note_words(names: NDArray) -> None:
-    """Say that words such as "Unknown" or "NA" are classes like any other."""
-    words = [
-        f"{str(name)!r} ({n})"
-        for name, n in zip(*np.unique(names, return_counts=True), strict=True)
-        if name.strip().lower() in _NO_CLASS
-    ]
-    if words:
-        note(
-            f"samples labelled {some(words)} are used as a class like any other: leave "
-            "their label empty if they have no known class"
-        )
 
 
 def _note_donors(obs: pd.DataFrame, label: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -32,9 +32,8 @@ from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
 from optirank.panel.samples import fold_matrix
 from optirank.ranks.scoring import best_class, panel_ranks
-from optirank.verbs.cards import size_table
 from optirank.verbs.options import Result, TrainingOptions
-from optirank.verbs.performance import Performance, performance
+from optirank.verbs.performance import Performance, performance, size_table
 from optirank.verbs.training_set import TrainingSet
 
 if TYPE_CHECKING:
@@ -179,7 +178,19 @@ def train_model(
         (size, judged.balanced_accuracy if size == fitted.n_genes else accuracy, error)
         for size, accuracy, error in fitted.curve
     ]
-    _warn_of_weakness(judged, codes, classes)
+    chance = 1.0 / len(classes)
+    if judged.interval[0] <= chance:
+        warn(
+            f"the accuracy of held-out samples, {judged.headline()}, cannot be told "
+            f"from chance ({chance:.0%}): do not rely on this model"
+        )
+    counts = zip(classes, np.bincount(codes), strict=True)
+    few = [f"{name} ({n})" for name, n in counts if n < _FEW]
+    if few:
+        warn(
+            f"classes of fewer than {_FEW} samples are learned from little, and their "
+            f"figures are rough: {some(few, 10)}"
+        )
     model = Model(
         classes=classes,
         n_genes=fitted.n_genes,
@@ -192,7 +203,7 @@ def train_model(
             balanced_accuracy=judged.balanced_accuracy,
             interval=tuple(float(end) for end in judged.interval),
             held_out=class_counts(truth, predicted, classes),
-            judged=_judged_sources(held_out, options.batch, classes),
+            judged=tuple(_judged_sources(held_out, options.batch, classes)),
             command=command,
             source=source or training_set.source,
             notes=(*said.notes, *said.warnings),
@@ -296,6 +307,11 @@ def _origin(
         f"{name}\t{classes[code]}\n"
         for name, code in zip(samples.names, samples.codes, strict=True)
     )
+    files = [options.tree, options.ontology]
+    for part in training_set.data:
+        if part.opening is not None:
+            files += [part.opening.path, dict(part.opening.options)["samples"]]
+    paths = [Path(file) for file in files if isinstance(file, str | os.PathLike)]
     values = ValueCounter()
     values.add(fitted.X[:, fitted.panels[fitted.n_genes].columns])
     versions = {"optirank": __version__, "python": platform.python_version()}
@@ -305,7 +321,7 @@ def _origin(
         "method": options.method,
         "label": ", ".join(options.label),
         "batch": options.batch or "",
-        "sources": _input_digests(training_set, options),
+        "sources": {valid_text(path.name): file_digest(path) for path in paths},
         "labels_sha256": hashlib.sha256(
             "".join(lines).encode("utf-8", "surrogatepass")
         ).hexdigest(),
@@ -318,33 +334,19 @@ def _origin(
     }
 
 
-def _input_digests(
-    training_set: TrainingSet, options: TrainingOptions
-) -> dict[str, str]:
-    """What tells the files that were read from others, by their names."""
-    files = [options.tree, options.ontology]
-    for part in training_set.data:
-        if part.opening is not None:
-            files += [part.opening.path, dict(part.opening.options)["samples"]]
-    paths = [Path(file) for file in files if isinstance(file, str | os.PathLike)]
-    return {valid_text(path.name): file_digest(path) for path in paths}
-
-
 def _judged_sources(
     held_out: pd.DataFrame, batch: str | None, classes: NDArray
-) -> tuple[JudgedSet, ...]:
+) -> Iterator[JudgedSet]:
     """Of each source that was left out, how its samples were labelled.
 
     Files have their names; values of a column, which may be patients, are numbered.
     """
     if not batch:
-        return ()
-    sets = []
+        return
     for number, (source, part) in enumerate(held_out.groupby("source", sort=True), 1):
         name = str(source) if batch == FILE_COLUMN else f"{batch} {number}"
         truth, predicted = part["label"].to_numpy(), part["predicted"].to_numpy()
-        sets.append(JudgedSet(name, class_counts(truth, predicted, classes)))
-    return tuple(sets)
+        yield JudgedSet(name, class_counts(truth, predicted, classes))
 
 
 def class_counts(
@@ -365,20 +367,3 @@ def class_counts(
                 n_others=int((~is_class).sum()),
             )
     return counts
-
-
-def _warn_of_weakness(judged: Performance, codes: NDArray, classes: NDArray) -> None:
-    """Warn of a model that may know nothing, and of classes of few samples."""
-    chance = 1.0 / len(classes)
-    if judged.interval[0] <= chance:
-        warn(
-            f"the accuracy of held-out samples, {judged.headline()}, cannot be told "
-            f"from chance ({chance:.0%}): do not rely on this model"
-        )
-    counts = zip(classes, np.bincount(codes), strict=True)
-    few = [f"{name} ({n})" for name, n in counts if n < _FEW]
-    if few:
-        warn(
-            f"classes of fewer than {_FEW} samples are learned from little, and their "
-            f"figures are rough: {some(few, 10)}"
-        )

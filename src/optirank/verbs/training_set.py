@@ -1,5 +1,5 @@
-"""What a training works on: usable samples and genes, and what one pass over them
-gives.
+"""What a training works on: usable samples and genes, and what one pass over
+them gives.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from optirank._util.matrices import (
 from optirank._util.words import counted, note, some, warn
 from optirank.data.errors import DataError
 from optirank.data.passes import run_pass
-from optirank.data.profiles import Profiles, annotations_of, source_of
+from optirank.data.profiles import (
+    Profiles,
+    annotations_of,
+    source_of,
+)
 from optirank.estimators.selection import N_FOLDS
 from optirank.panel.samples import DrawnSamples, keys_of_names
 from optirank.verbs.gene_lists import (
@@ -34,7 +38,6 @@ from optirank.verbs.samples import labelled_samples
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank._util.matrices import Look
     from optirank.verbs.options import TrainingOptions
 
 
@@ -73,33 +76,23 @@ class TrainingSet:
         self.data = [part.with_genes(usable) for part in parts]
         self.genes = self.data[0].genes
         obs = annotations_of(parts)
-        self.samples = labelled_samples(obs, options, self.source)
-        empty = self._look()
-        if len(empty):  # folds are of the samples that are left
-            empty = self.samples.rows[empty]
-            self.samples = labelled_samples(obs, options, self.source, empty)
-            self._look()
-        note(
-            f"{len(self.samples.rows)} samples, {len(self.genes)} genes, "
-            f"{len(self.samples.classes)} classes, {self.n_folds} folds"
-        )
-
-    def _look(self) -> NDArray[np.intp]:
-        """The first pass over all samples and genes.
-
-        Gives the positions, among the samples, of those without values to rank.
-        """
-        samples = self.samples
-        empty = PerSample(_are_empty)
-        moments = GeneMoments()
-        drawn = DrawnSamples(
-            samples.codes,
-            keys_of_names(self.genes),
-            len(samples.classes),
-            fold_of=samples.fold_of,
-            n_folds=N_FOLDS,
-        )
-        self.run_pass([empty, moments, drawn])
+        empty: Sequence[int] | NDArray = ()
+        while True:
+            samples = labelled_samples(obs, options, self.source, empty)
+            without_values = PerSample(_are_empty)
+            moments = GeneMoments()
+            drawn = DrawnSamples(
+                samples.codes,
+                keys_of_names(self.genes),
+                len(samples.classes),
+                fold_of=samples.fold_of,
+                n_folds=N_FOLDS,
+            )
+            run_pass(self.data, [without_values, moments, drawn], rows=samples.rows)
+            empty = samples.rows[without_values.result()]
+            if not len(empty):
+                break  # else once more: folds are of the samples that are left
+        self.samples = samples
         self.sums, self.kept, self.X, self.fold_of, n_repeated = drawn.result()
         self.n_folds = len(np.unique(self.fold_of[self.fold_of >= 0]))
         if moments.result():
@@ -114,11 +107,10 @@ class TrainingSet:
                 f"{n_repeated} samples have the same order of genes as another sample, "
                 f"and are probably copies: {what}"
             )
-        return np.flatnonzero(empty.result())
-
-    def run_pass(self, looks: Sequence[Look], columns: NDArray | None = None) -> None:
-        """Show looks all samples in use, with some of the genes (all)."""
-        run_pass(self.data, looks, columns, rows=self.samples.rows)
+        note(
+            f"{len(samples.rows)} samples, {len(self.genes)} genes, "
+            f"{len(samples.classes)} classes, {self.n_folds} folds"
+        )
 
     def choose_genes(self, options: TrainingOptions) -> None:
         """Set the size of the panel and which genes must and may be in it.
@@ -128,35 +120,30 @@ class TrainingSet:
         """
         self.n_genes = options.n_genes
         if options.include:
-            self._require_genes(options)
-        if self.n_genes == "auto":
-            return
-        if not len(self.include) <= self.n_genes <= len(self.genes):
+            names = self.genes.astype(str).tolist()
+            listed, named = genes_of_items(options.include)
+            required, missing = find_genes(names, named)
+            refuse_missing(missing, names, self.source)
+            found, missing = find_genes(names, listed)
+            if missing and len(found) < 2:
+                refuse_missing(missing, names, self.source)
+            if missing:
+                note(
+                    f"{len(missing)} of the {len(listed)} genes of the list are not in "
+                    f"the data: {some(missing, 30)}"
+                )
+            self.include = np.union1d(found, required)
+            if listed and self.n_genes == "auto":
+                self.n_genes = len(self.include)
+            elif listed and self.n_genes < len(self.include):
+                self.include, self.allowed = required, self.include
+        sizes = range(len(self.include), len(self.genes) + 1)
+        if self.n_genes != "auto" and self.n_genes not in sizes:
             raise DataError(
                 f"a panel of {self.n_genes} genes: {len(self.include)} must be in it, "
                 f"and {self.source} has {len(self.genes)} that can be used; ask for "
                 "another number (n_genes=)"
             )
-
-    def _require_genes(self, options: TrainingOptions) -> None:
-        """See `choose_genes`."""
-        names = self.genes.astype(str).tolist()
-        listed, named = genes_of_items(options.include)
-        required, missing = find_genes(names, named)
-        refuse_missing(missing, names, self.source)
-        found, missing = find_genes(names, listed)
-        if missing and len(found) < 2:
-            refuse_missing(missing, names, self.source)
-        if missing:
-            note(
-                f"{len(missing)} of the {len(listed)} genes of the list are not in the "
-                f"data: {some(missing, 30)}"
-            )
-        self.include = np.union1d(found, required)
-        if listed and self.n_genes == "auto":
-            self.n_genes = len(self.include)
-        elif listed and self.n_genes < len(self.include):
-            self.include, self.allowed = required, self.include
 
 
 def _usable_genes(
