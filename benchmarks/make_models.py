@@ -47,9 +47,9 @@ from studies import header
 
 import optirank
 from optirank._util.files import write_text
-from optirank.data.errors import DataError
+from optirank.data.genes import join_profiles
 from optirank.data.objects import profiles_of
-from optirank.data.profiles import FILE_COLUMN, duplicates, join_profiles
+from optirank.data.profiles import FILE_COLUMN, DataError, duplicates
 from optirank.model import Tree
 from optirank.model.card import Card, JudgedSet
 from optirank.verbs.labelling import label_profiles

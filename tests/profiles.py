@@ -8,9 +8,10 @@ import anndata
 import numpy as np
 import pandas as pd
 
+from optirank.data.genes import join_profiles
 from optirank.data.objects import profiles_of
 from optirank.data.passes import read_blocks
-from optirank.data.profiles import Profiles, join_profiles
+from optirank.data.profiles import Profiles
 from optirank.verbs import design as designing
 from optirank.verbs import evaluation, labelling, training
 

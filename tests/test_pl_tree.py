@@ -10,7 +10,7 @@ import pytest
 
 import optirank.pl as pl
 from example_model import trained_example
-from optirank.data.errors import DataError
+from optirank.data.profiles import DataError
 from optirank.model import Tree
 
 mpl = pytest.importorskip("matplotlib")

@@ -19,9 +19,9 @@ from expression_files import write_table
 from optirank import save
 from optirank._util.matrices import PerSample
 from optirank.data.cluster import on_cluster
-from optirank.data.errors import DataError
 from optirank.data.opening import open_profiles
 from optirank.data.passes import run_pass
+from optirank.data.profiles import DataError
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.training import TrainingOptions, train
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank.data.errors import DataError
 from optirank.data.genes import check_case, match_genes
+from optirank.data.profiles import DataError
 
 
 @pytest.mark.parametrize("kind", [list, pd.Index, np.array, tuple, pd.Series])

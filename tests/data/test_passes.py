@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from optirank.data.errors import DataError
+from optirank.data.genes import join_profiles
 from optirank.data.objects import profiles_of
 from optirank.data.passes import is_dask, read_blocks, read_values, run_pass
-from optirank.data.profiles import Profiles, join_profiles
+from optirank.data.profiles import DataError, Profiles
 
 anndata = pytest.importorskip("anndata")
 array = pytest.importorskip("dask.array")

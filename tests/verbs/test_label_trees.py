@@ -10,8 +10,8 @@ import pytest
 
 from example_model import as_anndata
 from optirank import load, save, tl
+from optirank.data.genes import join_profiles
 from optirank.data.objects import profiles_of
-from optirank.data.profiles import join_profiles
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
 from optirank.model.tree import SURE, fit_tree_control

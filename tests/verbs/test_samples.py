@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from optirank._util.words import collected_notes
-from optirank.data.errors import DataError
+from optirank.data.profiles import DataError
 from optirank.verbs.options import TrainingOptions
 from optirank.verbs.samples import (
     counts_by_file,

@@ -10,10 +10,10 @@ import pytest
 from example_model import LABEL, reference_set
 from expression_files import write_h5ad
 from optirank._util.matrices import PerSample, as_dense
+from optirank.data.genes import join_profiles
 from optirank.data.objects import profiles_of
 from optirank.data.opening import open_sources
 from optirank.data.passes import run_pass
-from optirank.data.profiles import join_profiles
 from optirank.datasets import DataError
 from optirank.verbs import training
 from optirank.verbs.gene_lists import genes_of_queries

@@ -15,10 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from optirank.data.errors import DataError, need
 from optirank.data.opening import open_profiles
 from optirank.data.passes import Look, Pass, Stretch, distribution, reads_rows
-from optirank.data.profiles import Opening, Profiles
+from optirank.data.profiles import DataError, Opening, Profiles, need
 
 if TYPE_CHECKING:
     from distributed import Client, Future

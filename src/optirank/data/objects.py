@@ -14,15 +14,9 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.words import collected_notes, note, some
-from optirank.data.errors import DataError, need
-from optirank.data.features import gene_profiles
+from optirank.data.genes import gene_profiles, join_profiles
 from optirank.data.passes import is_dask
-from optirank.data.profiles import (
-    FILE_COLUMN,
-    Profiles,
-    check_column,
-    join_profiles,
-)
+from optirank.data.profiles import FILE_COLUMN, DataError, Profiles, check_column, need
 
 # Where other containers have tables that are AnnData: MuData, SpatialData
 TABLES_OF = {"mod": "modalities", "tables": "tables"}

@@ -17,15 +17,16 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.words import collected_notes, counted, note, some, valid_text
-from optirank.data.errors import DataError, readable
+from optirank.data.genes import join_profiles
 from optirank.data.objects import profiles_of_parts
 from optirank.data.profiles import (
     FILE_COLUMN,
+    DataError,
     Opening,
     Profiles,
     check_column,
     duplicates,
-    join_profiles,
+    readable,
 )
 from optirank.data.stores import (
     find_part,

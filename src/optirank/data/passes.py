@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.matrices import Look, Progress
-from optirank.data.errors import DataError, readable
-from optirank.data.profiles import Profiles, source_of
+from optirank.data.profiles import DataError, Profiles, readable, source_of
 
 Block = Any  # an array, or a CSR matrix
 
@@ -45,7 +44,7 @@ def run_pass(
 
     Parameters
     ----------
-    data : profiles, or several over the same genes (`join_profiles`).
+    data : profiles, or several over the same genes.
     looks : what looks at the samples; afterwards they have seen all of them.
     genes : positions of the genes for looks that name none; None for all.
     rows : rising positions of samples; None for all.

@@ -4,15 +4,19 @@
 `optirank.data.objects.profiles_of` of an AnnData or a data frame.
 `optirank.data.passes.run_pass` is the way to their values. Several data sets of one
 training are a list of profiles over the same genes
-(`join_profiles`).
+(`optirank.data.genes.join_profiles`). Here are the errors of data, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,13 +24,59 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 
 from optirank._util.words import some
-from optirank.data.errors import DataError
-from optirank.data.genes import check_case, match_genes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FILE_COLUMN = "file"  # of obs: which of several data sets a sample is from
+
+
+class DataError(ValueError):
+    """A file or a choice of data that cannot be used; the message says why and
+    what to do.
+    """
+
+
+class MissingExtraError(ImportError):
+    """An optional dependency that is not installed; the message has the line that
+    installs it.
+    """
+
+
+def need(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional module, or say which line installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{purpose} needs {module.split('.')[0]}: pip install 'optirank[{extra}]'"
+        ) from error
+
+
+@contextlib.contextmanager
+def readable(path: Path | str) -> Iterator[None]:
+    """Turn what libraries raise on a damaged file into a DataError with its name and
+    remedy.
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except DataError as error:
+        if str(path) in str(error):
+            raise
+        raise DataError(f"{path}: {error}") from error
+    except MemoryError as error:
+        raise DataError(
+            f"{path} asks for more memory than there is: it is too large for this "
+            "machine, or damaged (copy or fetch it again)"
+        ) from error
+    except Exception as error:
+        text = " ".join(str(error).split())[:300]
+        raise DataError(
+            f"{path} cannot be read, it may be truncated or damaged: {text} "
+            "(copy or fetch it again)"
+        ) from error
 
 
 class Opening(NamedTuple):
@@ -111,50 +161,6 @@ class Profiles:
         entries = (np.ones(len(members)), (np.arange(len(members)), group[members]))
         sums = csr_matrix(entries, shape=(len(members), len(positions)))
         return self.columns[members], sums
-
-
-def join_profiles(
-    parts: Sequence[Profiles], names: Sequence[str] | None = None
-) -> list[Profiles]:
-    """Several data sets over the genes that all of them have, in the order of the
-    first. ``obs`` gets a column that names the data set of a sample.
-
-    ``names`` are what they are called; None for their sources, numbered where two are
-    the same.
-    """
-    if names is None:
-        names = [part.source for part in parts]
-        if len(set(names)) < len(names):
-            names = [f"{name} {number}" for number, name in enumerate(names, 1)]
-    first = parts[0].genes
-    columns = np.array([_places_of(first, part.genes) for part in parts])
-    common = np.flatnonzero((columns >= 0).all(axis=0))
-    if len(common) < 2:
-        raise DataError(
-            f"{some(names)} have {len(common)} genes in common: their gene names may "
-            "be of different kinds (gene_column=)"
-        )
-    joined = []
-    for part, name, places in zip(parts, names, columns, strict=True):
-        same = part.with_genes(places[common])
-        obs = part.obs.assign(**{FILE_COLUMN: name})
-        notes = tuple(f"{name}: {text}" for text in part.notes)
-        joined.append(
-            replace(same, genes=first[common], obs=obs, source=name, notes=notes)
-        )
-    return joined
-
-
-def _places_of(genes: NDArray, others: NDArray) -> NDArray[np.intp]:
-    """Where genes are among others, -1 where they are not; versions of Ensembl ids
-    count only where few names are the same.
-    """
-    places = pd.Index(others).get_indexer(pd.Index(genes))
-    if 2 * (places >= 0).sum() >= len(genes):
-        return places
-    match = match_genes(genes, others)
-    check_case(match)
-    return match.columns
 
 
 def annotations_of(parts: Sequence[Profiles]) -> pd.DataFrame:

@@ -25,10 +25,9 @@ from scipy.io import mminfo
 from scipy.sparse import csr_matrix
 
 from optirank._util.words import note, some
-from optirank.data.errors import DataError, readable
-from optirank.data.features import GENE_EXPRESSION, gene_profiles
+from optirank.data.genes import GENE_EXPRESSION, gene_profiles
 from optirank.data.objects import TABLES_OF, choose_table
-from optirank.data.profiles import Profiles
+from optirank.data.profiles import DataError, Profiles, readable
 from optirank.data.tables import open_text
 
 

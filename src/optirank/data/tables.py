@@ -25,10 +25,8 @@ import pandas as pd
 
 from optirank._util.matrices import inverted
 from optirank._util.words import note, some
-from optirank.data.errors import DataError, need
-from optirank.data.features import gene_profiles
-from optirank.data.genes import without_case
-from optirank.data.profiles import Profiles, duplicates, stripped
+from optirank.data.genes import gene_profiles, without_case
+from optirank.data.profiles import DataError, Profiles, duplicates, need, stripped
 
 # How files with a table of text end, in lower case; also before .gz
 SUFFIXES = (".csv", ".tsv", ".txt", ".tab")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optirank.datasets.synthetic import make_unstable_ranks
 
 if TYPE_CHECKING:
-    from optirank.data.errors import DataError
+    from optirank.data.profiles import DataError
 
 __all__ = ["DataError", "make_unstable_ranks"]
 
@@ -18,7 +18,7 @@ __all__ = ["DataError", "make_unstable_ranks"]
 def __getattr__(name: str) -> object:
     if name != "DataError":
         raise AttributeError(f"module 'optirank.datasets' has no attribute {name!r}")
-    from optirank.data.errors import DataError
+    from optirank.data.profiles import DataError
 
     return DataError
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from optirank._util.files import replacing
 from optirank._util.words import some
-from optirank.data.errors import DataError, need
+from optirank.data.profiles import DataError, need
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank.data.errors import DataError
+from optirank.data.profiles import DataError
 from optirank.model.file import as_model
 from optirank.pl.axes import (
     BLUE,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
 from optirank._util.words import counted, ends_in_percent, percent
-from optirank.data.errors import need
+from optirank.data.profiles import need
 from optirank.report.labels import labels_view, sample_view
 from optirank.report.truth import design_view, evaluation_view, training_view
 from optirank.verbs.cards import card_tables, model_card

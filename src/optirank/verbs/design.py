@@ -22,7 +22,7 @@ from optirank._util.matrices import per_ten_thousand, value_scale
 from optirank._util.metrics import balanced
 from optirank._util.words import collected_notes, note
 from optirank._util.work import one_blas_thread, using_threads
-from optirank.data.errors import DataError
+from optirank.data.profiles import DataError
 from optirank.panel.drills import run_drills
 from optirank.panel.samples import class_sums
 from optirank.verbs.evaluation import evaluate_profiles

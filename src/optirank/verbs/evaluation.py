@@ -15,8 +15,7 @@ import pandas as pd
 
 from optirank._util.metrics import wilson
 from optirank._util.words import collected_notes, look_alike, note, some, warn
-from optirank.data.errors import DataError
-from optirank.data.profiles import text_column
+from optirank.data.profiles import DataError, text_column
 from optirank.model.tree import NO_LABEL, Tree
 from optirank.verbs.labelling import label_profiles
 from optirank.verbs.labels import level_names

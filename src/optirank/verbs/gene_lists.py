@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.words import counted, note, some
-from optirank.data.errors import DataError, readable
 from optirank.data.genes import match_genes
 from optirank.data.opening import check_path, file_kind, open_profiles
+from optirank.data.profiles import DataError, readable
 from optirank.data.tables import read_table
 
 if TYPE_CHECKING:

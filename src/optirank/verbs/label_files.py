@@ -22,8 +22,8 @@ import pandas as pd
 from optirank._util.files import check_outputs, file_digest, replacing, write_text
 from optirank._util.words import valid_text
 from optirank.data.cluster import on_cluster
-from optirank.data.errors import DataError, need
 from optirank.data.opening import names_of_files, open_profiles
+from optirank.data.profiles import DataError, need
 from optirank.model.file import as_model
 from optirank.verbs.labelling import label_profiles
 from optirank.verbs.labels import Labels

@@ -19,10 +19,9 @@ import pandas as pd
 import optirank
 from optirank._util.matrices import STANDARDISED, GeneMoments, as_dense
 from optirank._util.words import collected_notes, counted, note, percent, warn
-from optirank.data.errors import DataError
 from optirank.data.genes import check_case
 from optirank.data.passes import block_rows, run_pass
-from optirank.data.profiles import text_column
+from optirank.data.profiles import DataError, text_column
 from optirank.model.confidence import raise_threshold
 from optirank.model.file import model_digest
 from optirank.model.likeness import ValueCounter, note_values

@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.words import counted, note, some
-from optirank.data.errors import DataError
 from optirank.data.opening import check_path
-from optirank.data.profiles import FILE_COLUMN, text_column
+from optirank.data.profiles import FILE_COLUMN, DataError, text_column
 from optirank.data.tables import read_table
 from optirank.estimators.selection import N_FOLDS, make_folds
 from optirank.model.tree import Tree, tree_of_columns, tree_of_table

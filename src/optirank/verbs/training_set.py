@@ -17,9 +17,9 @@ from optirank._util.matrices import (
     constant_rows,
 )
 from optirank._util.words import counted, note, some, warn
-from optirank.data.errors import DataError
 from optirank.data.passes import run_pass
 from optirank.data.profiles import (
+    DataError,
     Profiles,
     annotations_of,
     source_of,

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from optirank._util.words import some
-from optirank.data.errors import DataError
+from optirank.data.profiles import DataError
 from optirank_lab.baselines.transformers import SingleCellNetGenes
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.sets import Set

@@ -21,8 +21,8 @@ import scipy.sparse as sp
 
 from optirank._util.matrices import STANDARDISED, looks_standardised
 from optirank._util.words import some
-from optirank.data.errors import DataError
 from optirank.data.opening import open_profiles
+from optirank.data.profiles import DataError
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.tasks import (
     FEWEST_GENES,

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from optirank._util.matrices import value_scale
 from optirank._util.words import some
-from optirank.data.errors import DataError
-from optirank.data.profiles import duplicates
+from optirank.data.profiles import DataError, duplicates
 from optirank_lab.baselines.transformers import LogCPM
 from optirank_lab.benchmark import tasks
 from optirank_lab.benchmark.tasks import BenchmarkTask, value_kind

@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from optirank.data.errors import DataError, MissingExtraError
 from optirank.data.opening import open_profiles
+from optirank.data.profiles import DataError, MissingExtraError
 from optirank_lab.data.registry import LABEL, harmonise, local_paths, registry
 
 # Samples in each set of a found pair: fewer say little about a class.

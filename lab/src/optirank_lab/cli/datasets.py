@@ -232,7 +232,7 @@ def _show_local(local_sets: list[LocalSet], folder: Path) -> None:
 def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
     """The registered set of this name; None where the name is ``known`` otherwise."""
     from optirank._util.words import some
-    from optirank.data.errors import DataError
+    from optirank.data.profiles import DataError
     from optirank_lab.data import registry
 
     try:

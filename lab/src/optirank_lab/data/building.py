@@ -18,8 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 from anndata import AnnData
 
-from optirank.data.errors import DataError
-from optirank.data.profiles import check_column, duplicates
+from optirank.data.profiles import DataError, check_column, duplicates
 from optirank_lab.data.profiles import (
     changed,
     concatenated,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from optirank._util.files import replacing
 from optirank._util.work import progress_bar
-from optirank.data.errors import DataError
+from optirank.data.profiles import DataError
 from optirank_lab.data.building import build
 from optirank_lab.data.conversion import write_h5ad
 from optirank_lab.data.registry import Entry, RemoteFile, bare_name

@@ -16,8 +16,7 @@ from anndata import AnnData
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.words import some
-from optirank.data.errors import DataError
-from optirank.data.profiles import check_column, duplicates, text_column
+from optirank.data.profiles import DataError, check_column, duplicates, text_column
 from optirank.data.tables import read_table
 
 if TYPE_CHECKING:

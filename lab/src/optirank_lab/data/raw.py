@@ -18,7 +18,7 @@ from anndata import AnnData
 from rdata.parser import RObject
 
 from optirank._util.files import replacing
-from optirank.data.errors import DataError, readable
+from optirank.data.profiles import DataError, readable
 from optirank.data.tables import open_text, read_table
 from optirank_lab.data import rdata
 from optirank_lab.data.conversion import read_expression

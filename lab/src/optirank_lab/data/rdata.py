@@ -19,7 +19,7 @@ from rdata.parser import RObject, RObjectType, parse_file
 from scipy.sparse import csc_matrix
 
 from optirank._util.words import some
-from optirank.data.errors import DataError, readable
+from optirank.data.profiles import DataError, readable
 
 _NUMBERS = {RObjectType.LGL, RObjectType.INT, RObjectType.REAL}
 _EXTENSION = ".rda"  # what the library is told, however the file is called

@@ -26,10 +26,15 @@ from scipy.sparse import csr_matrix
 
 from optirank._util.matrices import value_scale
 from optirank._util.words import some
-from optirank.data.errors import DataError, MissingExtraError, readable
 from optirank.data.opening import open_profiles
 from optirank.data.passes import read_blocks
-from optirank.data.profiles import Profiles, text_column
+from optirank.data.profiles import (
+    DataError,
+    MissingExtraError,
+    Profiles,
+    readable,
+    text_column,
+)
 from optirank_lab.data.conversion import read_expression
 from optirank_lab.data.rules import ReadRules
 
