@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from optirank._util.metrics import row_correlations
 from optirank._util.words import note
-from optirank.data.genes import match_genes
 from optirank.model.confidence import class_codes
 
 _ENOUGH = 101  # held-out samples of a label from which it has a median of its own
@@ -141,6 +140,8 @@ class FurtherGenes:
         them, which must have no part: a larger panel than the model's own may have
         some of the further genes.
         """
+        from optirank.data.genes import match_genes  # loads pandas
+
         columns = match_genes(self.genes.tolist(), names).columns
         there = (columns >= 0) & ~np.isin(self.genes, list(used))
         return columns[there], self.means[:, there].astype(np.float64)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optirank._util.words import counted, some
-from optirank.data.genes import GeneMatch, match_genes
 from optirank.model.card import Card
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.likeness import FurtherGenes
 from optirank.model.panels import References, SizedPanel
 from optirank.model.tree import Tree
 from optirank.ranks.scoring import best_class
+
+if TYPE_CHECKING:
+    from optirank.data.genes import GeneMatch
 
 _LINEAR = (
     "PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression "
@@ -233,6 +235,8 @@ class Model:
 
         A `MissingGenesError` where too few are there to tell a class.
         """
+        from optirank.data.genes import match_genes  # loads pandas
+
         match = match_genes(self.genes.tolist(), names)
         undecided = self.score_classes[self.panel.undecided(match.present)]
         if not len(undecided):
@@ -255,6 +259,8 @@ class Model:
         self, X: Any, genes: Iterable[str] | None = None
     ) -> tuple[Any, GeneMatch]:
         """X as an array, a CSR or a CSC matrix, and where it has the panel's genes."""
+        from optirank.data.genes import GeneMatch  # loads pandas
+
         if hasattr(X, "obs_names"):
             raise TypeError(
                 "an AnnData was given: use optirank.tl.annotate(adata, model), or give "
