@@ -233,10 +233,6 @@ class RankLinearClassifier(RankClassifier, ABC):
         self._keep(solutions)
         return self
 
-    def _solver_options(self) -> dict[str, Any]:
-        """What the solver is told."""
-        return {"tol": self.tol, "max_iter": int(self.max_iter)}
-
     def _keep(self, solutions: list[Solution]) -> None:
         """Fitted attributes, one row per problem."""
         self.coef_ = np.array([solution.w for solution in solutions])

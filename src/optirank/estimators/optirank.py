@@ -4,28 +4,16 @@ stable genes.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import (
-    Interval,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import StrOptions
 
 from optirank.estimators._base import BinarySolver, RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS, STARTS
 from optirank.solver.problem import Problem, Solution, resolve_n_reference
-
-SOLVER_OPTIONS = {
-    "path_step": [Interval(Real, 1, None, closed="left")],
-    "integral": ["boolean"],
-    "polish": ["boolean"],
-    "refit": ["boolean"],
-}
 
 
 class OptirankClassifier(RankLinearClassifier):
@@ -73,17 +61,6 @@ class OptirankClassifier(RankLinearClassifier):
         Threads: for sorting, and over the classes.
     verbose : int, default=0
         1 prints a line for each stage.
-    solver_options : dict or None, default=None
-        What only a study of the algorithm needs:
-
-        - ``path_step`` (100): how fast the penalty that pushes gamma to a set grows;
-          smaller is slower and more careful.
-        - ``integral`` (True): whether to end with a set; otherwise the reference
-          weights stay fractional.
-        - ``polish`` (True): whether to exchange genes after the push ("alternating"
-          only).
-        - ``refit`` (True): whether to optimise the weights to convergence at the final
-          set.
 
     Attributes
     ----------
@@ -94,7 +71,7 @@ class OptirankClassifier(RankLinearClassifier):
     reference_ : boolean ndarray of shape (n_problems, d)
         The reference genes.
     reference_weights_ : ndarray of shape (n_problems, d)
-        gamma: 0 and 1, or fractional with ``integral`` False.
+        gamma, which is 1 for these and 0 for the others.
     objective_, n_iter_ : ndarray of shape (n_problems,)
         Final objectives, and steps taken.
     path_ : list of list of dict
@@ -118,7 +95,6 @@ class OptirankClassifier(RankLinearClassifier):
         **RankLinearClassifier._parameter_constraints,
         "algorithm": [StrOptions({"alternating", "bpcd"})],
         "side": [StrOptions({"best", *STARTS})],
-        "solver_options": [dict, None],
     }
 
     def __init__(
@@ -136,7 +112,6 @@ class OptirankClassifier(RankLinearClassifier):
         class_weight: str | dict | None = "balanced",
         n_jobs: int | None = None,
         verbose: int = 0,
-        solver_options: dict | None = None,
     ) -> None:
         super().__init__(
             ties=ties,
@@ -152,7 +127,6 @@ class OptirankClassifier(RankLinearClassifier):
         self.algorithm = algorithm
         self.side = side
         self.reference_candidates = reference_candidates
-        self.solver_options = solver_options
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None
@@ -177,31 +151,21 @@ class OptirankClassifier(RankLinearClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        options = self.solver_options or {}
-        for name in options:
-            if name not in SOLVER_OPTIONS:
-                raise ValueError(
-                    f"solver_options has {name!r}, which is not known: use some of "
-                    f"{', '.join(SOLVER_OPTIONS)}"
-                )
-        validate_parameter_constraints(SOLVER_OPTIONS, options, "solver_options")
         if self.algorithm == "bpcd" and self.side != "best":
             raise ValueError(
                 f"side={self.side!r} with algorithm='bpcd': this algorithm has one "
                 "start, use side='best' or algorithm='alternating'"
             )
 
-    def _solver_options(self) -> dict[str, Any]:
-        options = {**super()._solver_options(), "side": self.side}
-        return options | (self.solver_options or {})
-
     def _solve(self, problem: Problem, positive: object, callback) -> Solution:
         """Solve the problem of one class."""
         from optirank.solver.bpcd import solve_bpcd
         from optirank.solver.solve import solve_alternating
 
-        solve = solve_bpcd if self.algorithm == "bpcd" else solve_alternating
-        return solve(problem, callback=callback, **self._solver_options())
+        options: Any = {"tol": self.tol, "max_iter": int(self.max_iter)}
+        if self.algorithm == "bpcd":
+            return solve_bpcd(problem, callback=callback, **options)
+        return solve_alternating(problem, side=self.side, callback=callback, **options)
 
 
 class RankLogisticRegression(RankLinearClassifier):
@@ -275,7 +239,8 @@ def solver_at(
 
         gamma = np.zeros(problem.n_genes)
         gamma[slice(None) if references is None else references[positive]] = 1.0
-        solution = solve_at(problem, gamma, **estimator._solver_options())
+        options = {"tol": estimator.tol, "max_iter": int(estimator.max_iter)}
+        solution = solve_at(problem, gamma, **options)
         if callback is not None:
             callback({"stage": "fitted", "objective": solution.objective})
         return solution

@@ -49,7 +49,10 @@ def exchange_batches(run: Run, state: State, n_tries: int) -> State:
         if batch == 0:
             break
         if gradient is None:
-            gradient = _gradient_gamma(run, state)
+            coranks = run.matrices.coranks(state.w)
+            z = coranks.dot(state.gamma)
+            run.loss.differentiate(z, run.loss.best_intercept(z, state.b))
+            gradient = coranks.transpose_dot(run.loss.slopes)
         inside, outside = run.feasible.exchangeable(state.gamma, gradient, batch)
         size = min(len(inside), len(outside))
         inside = inside[:size]
@@ -305,10 +308,3 @@ class PairModel:
         )
         b = loss.best_intercept(done.z, done.b)
         return done.x, b, loss.value(done.z, b) + penalty.value(done.x)
-
-
-def _gradient_gamma(run: Run, state: State) -> NDArray:
-    coranks = run.matrices.coranks(state.w)
-    z = coranks.dot(state.gamma)
-    run.loss.differentiate(z, run.loss.best_intercept(z, state.b))
-    return coranks.transpose_dot(run.loss.slopes)
