@@ -42,7 +42,17 @@ def check_outputs(
             continue
         path = Path(name)
         target = Path(os.path.realpath(path))
-        _check_place(path, what)
+        if path.is_dir() and not _is_store(path):
+            raise ValueError(f"{path} is a folder: name a file for {what}")
+        is_stream = _is_stream(path)
+        if not is_stream and not path.parent.is_dir():
+            raise ValueError(
+                f"{path}: the folder {path.parent} does not exist: make it first"
+            )
+        if not is_stream and not os.access(path.parent, os.W_OK):
+            raise ValueError(
+                f"{path}: nothing can be written in the folder {path.parent}"
+            )
         for source in filter(Path.exists, sources):
             is_same = path.exists() and target.samefile(source)
             if is_same or source in target.parents:
@@ -54,24 +64,10 @@ def check_outputs(
                 f"{path} is named for {purposes[target]} and for {what}: name two"
             )
         purposes[target] = what
-        if path.exists() and not force and not _is_stream(path):
+        if path.exists() and not force and not is_stream:
             raise ValueError(
                 f"{path} exists: name another file for {what}, or replace it (force)"
             )
-
-
-def _check_place(path: Path, what: str) -> None:
-    """Refuse a name that no file can be written to."""
-    if path.is_dir() and not _is_store(path):
-        raise ValueError(f"{path} is a folder: name a file for {what}")
-    if _is_stream(path):
-        return
-    if not path.parent.is_dir():
-        raise ValueError(
-            f"{path}: the folder {path.parent} does not exist: make it first"
-        )
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path}: nothing can be written in the folder {path.parent}")
 
 
 def _is_store(path: Path) -> bool:

@@ -1,5 +1,7 @@
 """Matrices of samples by genes: as plain arrays, what kind of values they hold, and
 looks at their samples block by block.
+
+Sparse matrices are those with ``tocsr``: SciPy, which knows, takes long to load.
 """
 
 from __future__ import annotations
@@ -52,10 +54,16 @@ def value_scale(X: Any) -> str:
     Whole numbers of at least 0 are counts; otherwise values beyond 50 either way are on
     a linear scale. At most 200 samples are looked at, spread evenly.
     """
-    X = X.tocsr() if _is_sparse(X) else X if hasattr(X, "dtype") else np.asarray(X)
+    X = (
+        X.tocsr()
+        if hasattr(X, "tocsr")
+        else X
+        if hasattr(X, "dtype")
+        else np.asarray(X)
+    )
     if X.shape[0] > _ROWS:
         X = X[np.linspace(0, X.shape[0] - 1, _ROWS).astype(np.intp)]
-    values = X.data if _is_sparse(X) else np.ravel(X)
+    values = X.data if hasattr(X, "tocsr") else np.ravel(X)
     if values.dtype.kind == "f":
         values = values[np.isfinite(values)]
     if not values.size or (values.min() >= 0 and np.all(values == np.floor(values))):
@@ -83,7 +91,7 @@ def per_ten_thousand(X: Any, scale: str) -> Any:
     Logarithms are first undone (``exp(x) - 1``; negative ones are 0). Zeros stay zeros,
     so a sparse matrix stays as sparse as it is.
     """
-    if _is_sparse(X):
+    if hasattr(X, "tocsr"):
         X = X.tocsr().astype(np.float64)
         X.data = _linear(X.data, scale)
         X.data *= np.repeat(_factors(X), np.diff(X.indptr))
@@ -118,7 +126,7 @@ class GeneMoments:
 
     def add(self, block: Any, rows: slice | None = None) -> None:
         """Count a block: an array or a sparse matrix of samples by genes."""
-        is_sparse = _is_sparse(block)
+        is_sparse = hasattr(block, "tocsr")
         stored = block.data if is_sparse else block
         self._n_samples += block.shape[0]
         if not stored.size:
@@ -168,11 +176,6 @@ def _factors(X: Any) -> np.ndarray:
     """What brings the sum of each sample to the common total."""
     totals = np.ravel(X.sum(axis=1))
     return TOTAL / np.where(totals > 0, totals, 1.0)
-
-
-def _is_sparse(X: Any) -> bool:
-    """Whether this is a sparse matrix; SciPy, which knows, takes long to load."""
-    return hasattr(X, "tocsr")
 
 
 Progress = Callable[[int, int], None]  # called with what is done, and of how much

@@ -181,20 +181,16 @@ def recorded_command() -> str:
     return valid_text(shlex.join(["optirank", str(context.info_name), *kept]))
 
 
-def echo(text: str, *, err: bool = False) -> None:
+def echo(text: str, *, err: bool = False, styled: bool = False) -> None:
     """Print a line, unless errors alone are asked for.
 
-    It may hold names out of files: control characters are written as escapes. A reader
-    that leaves early, as in ``optirank ... | head``, does not end the command.
+    It may hold names out of files: control characters are written as escapes, but for
+    a text that is ``styled`` with some. A reader that leaves early, as in
+    ``optirank ... | head``, does not end the command.
     """
-    write(printable(text), err=err)
-
-
-def write(text: str, *, err: bool = False) -> None:
-    """Print a text as it is, see `echo`."""
     try:
         if not is_on("quiet"):
-            typer.echo(text, err=err)
+            typer.echo(text if styled else printable(text), err=err)
     except BrokenPipeError:
         _silence_stdout()
 
@@ -311,7 +307,7 @@ def show_table(
     console = Console(highlight=False)
     with console.capture() as printed:
         console.print(table)
-    write(printed.get().rstrip("\n"))
+    echo(printed.get().rstrip("\n"), styled=True)
 
 
 def show_performance(performance: Performance, title: str) -> None:

@@ -112,31 +112,28 @@ def inspect(
 
 
 def _show_card(fitted: Model, path: Path) -> None:
-    """Print what there is to know of a model."""
+    """Print what there is to know of a model, and its genes of largest weight with the
+    class for which they count.
+    """
     from optirank.verbs.cards import card_tables, model_card
     from optirank.verbs.performance import size_table
 
     show_table("Model card", ("", ""), model_card(fitted, path))
     for title, table in card_tables(fitted).items():
         show_table(title, list(table), zip(*table.values(), strict=True))
-    _show_genes(fitted)
-    show_sizes(size_table(fitted))
-    echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
-
-
-def _show_genes(fitted: Model) -> None:
-    """Print the genes of largest weight, and for which class they count."""
-    table = fitted.table()
-    weights = table.filter(regex="^weight_").head(_SHOWN)
+    panel = fitted.table()
+    weights = panel.filter(regex="^weight_").head(_SHOWN)
     heaviest = weights.abs().idxmax(axis=1)
     rows = [
         (gene, f"{weights.loc[row, name]:+.3g}", name.removeprefix("weight_"))
-        for (row, name), gene in zip(heaviest.items(), table["gene"], strict=False)
+        for (row, name), gene in zip(heaviest.items(), panel["gene"], strict=False)
     ]
     show_table("Genes of the largest weights", ("gene", "weight", "class"), rows)
-    if len(table) > _SHOWN:
-        n_more = len(table) - _SHOWN
+    if len(panel) > _SHOWN:
+        n_more = len(panel) - _SHOWN
         echo(f"and {n_more} more: optirank export MODEL -o genes.csv writes them")
+    show_sizes(size_table(fitted))
+    echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
 
 
 def export(

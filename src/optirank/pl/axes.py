@@ -150,11 +150,6 @@ def record_of(data: Any, key: str) -> Any:
     return getattr(data, "uns", {}).get(key, {})
 
 
-def withheld_word(data: Any, key: str) -> str:
-    """What labels under a key are called that are withheld."""
-    return str(record_of(data, key).get("withheld_label", "unassigned"))
-
-
 def heat_map(
     ax: Axes,
     values: NDArray,
@@ -196,12 +191,6 @@ def slant(ax: Axes) -> None:
     ax.tick_params(axis="x", rotation=45)
     for text in ax.get_xticklabels():
         text.set(ha="right", rotation_mode="anchor")
-
-
-def runs(names: Sequence[object]) -> list[tuple[int, int]]:
-    """Where each run of equal names starts and ends."""
-    starts = [k for k, name in enumerate(names) if not k or names[k - 1] != name]
-    return list(zip(starts, [*starts[1:], len(names)], strict=True))
 
 
 def name_rows(

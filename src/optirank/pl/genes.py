@@ -17,7 +17,6 @@ from optirank.pl.axes import (
     Axes,
     Place,
     axes_for,
-    runs,
     short,
     slant,
 )
@@ -197,8 +196,8 @@ def draw_dots(genes: pd.DataFrame, classes: list[str], *, ax: Place = None) -> A
     ax.set(xlim=(-0.6, n_classes - 0.4), ylim=(n_genes - 0.4, -0.6))
     slant(ax)
     ax.tick_params(length=0, labelsize="small")
-    for row, _ in runs(genes["speaks_for"].tolist())[1:]:
-        ax.axhline(row - 0.5, color="#dddddd", linewidth=0.8, zorder=0)
+    for row in np.flatnonzero(np.diff(genes["place"])):
+        ax.axhline(row + 0.5, color="#dddddd", linewidth=0.8, zorder=0)
     ax.spines[:].set_visible(False)
     for share in (0.1, 0.5, 1.0):
         ax.scatter([], [], s=_LARGEST * share, color=GREY, label=f"{share:.0%}")

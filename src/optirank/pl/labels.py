@@ -24,8 +24,8 @@ from optirank.pl.axes import (
     column,
     figure_of,
     name_rows,
+    record_of,
     short,
-    withheld_word,
 )
 from optirank.verbs.labels import Labels, label_table, tree_table
 
@@ -48,7 +48,12 @@ def labels(adata: Any, key: str = "optirank", *, ax: Axes | None = None) -> Axes
     if isinstance(adata, Labels):
         table = label_table(adata.labels, adata.confidence, adata.words[-1])
     else:
-        table = _table(adata, key)
+        given, confidence = column(adata, key), column(adata, f"{key}_confidence")
+        known = (given != None) & (confidence != None)  # noqa: E711 (of arrays)
+        if not known.any():
+            raise ValueError(f"no sample has a {key} and a {key}_confidence")
+        withheld = str(record_of(adata, key).get("withheld_label", "unassigned"))
+        table = label_table(given[known].astype(str), confidence[known], withheld)
     ax = axes_for(ax, 4.4, 0.8 + 0.3 * len(table))  # it can be read on a phone
     rows = np.arange(len(table))
     ends = np.zeros(len(table))
@@ -81,18 +86,6 @@ def labels(adata: Any, key: str = "optirank", *, ax: Axes | None = None) -> Axes
     room = max(text.get_window_extent().width for text in texts) + 0.1 * figure.dpi
     ax.set_xlim(0, ends.max() / max(1 - room / ax.get_window_extent().width, 0.3))
     return ax
-
-
-def _table(adata: Any, key: str) -> pd.DataFrame:
-    """The samples of each label, by steps of confidence."""
-    given = column(adata, key)
-    confidence = column(adata, f"{key}_confidence")
-    pairs = zip(given, confidence, strict=True)
-    known = np.array([None not in pair for pair in pairs], dtype=bool)
-    if not known.any():
-        raise ValueError(f"no sample has a {key} and a {key}_confidence")
-    withheld = withheld_word(adata, key)
-    return label_table(given[known].astype(str), confidence[known], withheld)
 
 
 def tree(

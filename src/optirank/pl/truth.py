@@ -4,8 +4,7 @@ the classes of a panel for an assay under every condition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,9 +28,6 @@ from optirank.pl.axes import (
     record_of,
     short,
 )
-
-if TYPE_CHECKING:
-    from optirank.verbs.performance import Curves
 
 _DIAGONAL: dict[str, Any] = {"color": GREY, "linestyle": "--", "linewidth": 1}
 _UNIT = (-0.02, 1.02)  # limits of an axis of shares
@@ -130,11 +126,47 @@ def reliability(evaluation: Any, *, ax: Axes | None = None) -> Axes:
 def roc(evaluation: Any, *, kind: str = "roc", ax: Axes | None = None) -> Axes:
     """ROC curves (``kind="pr"``: precision-recall curves), one per class.
 
-    Parameters as in :func:`reliability`. A class has the same colour in both kinds.
+    Of more classes than there are colours, those of the smallest area under the ROC
+    curve are named and coloured, in both kinds the same. Two classes have one ROC
+    curve. Parameters as in :func:`reliability`.
     """
     if kind not in _CURVES:
         raise ValueError(f"kind={kind!r}: use 'roc' or 'pr'")
-    return draw_curves(evaluation.performance.curves, kind, ax=ax)
+    ax = axes_for(ax, 4.8, 4.8)
+    judged = evaluation.performance
+    curves, auc = judged.curves, judged.per_class["auc"]
+    named = sorted(curves, key=lambda name: (auc[name], name))[: len(COLOURS)]
+    colours = dict(zip(named, COLOURS, strict=False))
+    areas = auc if kind == "roc" else judged.per_class["average_precision"]
+    others = [name for name in curves if name not in colours]
+    drawn = sorted(named, key=lambda name: (areas[name], name))
+    if kind == "roc" and len(curves) == 2:
+        drawn = list(curves)[1:]
+    for name in [*others, *drawn]:
+        look: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "alpha": 0.6}
+        if name in colours:
+            label = f"{short(name, 24)}: {areas[name]:.3f}"
+            look = {"color": colours[name], "linewidth": 1.6, "label": label}
+        curve = curves[name]
+        if kind == "roc":
+            ax.plot(curve["false_positives"], curve["recall"], **look)
+        else:
+            look["drawstyle"] = "steps-post"
+            ax.plot(curve["recall"], curve["precision"], **look)
+    if kind == "roc":
+        ax.plot([0, 1], [0, 1], **_DIAGONAL)
+    xlabel, ylabel = _CURVES[kind]
+    ax.set(xlim=_UNIT, ylim=_UNIT, aspect="equal", xlabel=xlabel, ylabel=ylabel)
+    title = "area"
+    if len(curves) > len(COLOURS):
+        title = f"area: the {len(COLOURS)} classes of lowest AUC, others grey"
+    ax.legend(
+        loc="lower right" if kind == "roc" else "lower left",
+        title=title,
+        title_fontsize="small",
+        **LEGEND,
+    )
+    return ax
 
 
 def draw_confusion(counts: pd.DataFrame, *, ax: Place = None) -> Axes:
@@ -212,51 +244,6 @@ def _points_with_bars(ax: Axes, table: pd.DataFrame, label: str, **look: Any) ->
         label=label,
         **(ERROR_BARS | look),
     )
-
-
-def draw_curves(
-    curves: Mapping[str, Curves], kind: str = "roc", *, ax: Place = None
-) -> Axes:
-    """ROC (``"roc"``) or precision-recall (``"pr"``) curves, each class against the
-    rest.
-
-    Of more classes than there are colours, those of the smallest area under the ROC
-    curve are named and coloured, in both pictures the same. Two classes have one ROC
-    curve.
-    """
-    ax = axes_for(ax, 4.8, 4.8)
-    named = sorted(curves, key=lambda name: (curves[name].auc, name))[: len(COLOURS)]
-    colours = dict(zip(named, COLOURS, strict=False))
-    field = "auc" if kind == "roc" else "average_precision"
-    areas = {name: getattr(curves[name], field) for name in named}
-    others = [name for name in curves if name not in colours]
-    drawn = sorted(named, key=lambda name: (areas[name], name))
-    if kind == "roc" and len(curves) == 2:
-        drawn = list(curves)[1:]
-    for name in [*others, *drawn]:
-        look: dict[str, Any] = {"color": GREY, "linewidth": 0.7, "alpha": 0.6}
-        if name in colours:
-            label = f"{short(name, 24)}: {areas[name]:.3f}"
-            look = {"color": colours[name], "linewidth": 1.6, "label": label}
-        curve = curves[name]
-        if kind == "roc":
-            ax.plot(curve.false_positives, curve.recall, **look)
-        else:
-            ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **look)
-    if kind == "roc":
-        ax.plot([0, 1], [0, 1], **_DIAGONAL)
-    xlabel, ylabel = _CURVES[kind]
-    ax.set(xlim=_UNIT, ylim=_UNIT, aspect="equal", xlabel=xlabel, ylabel=ylabel)
-    title = "area"
-    if len(curves) > len(COLOURS):
-        title = f"area: the {len(COLOURS)} classes of lowest AUC, others grey"
-    ax.legend(
-        loc="lower right" if kind == "roc" else "lower left",
-        title=title,
-        title_fontsize="small",
-        **LEGEND,
-    )
-    return ax
 
 
 def draw_conditions(conditions: pd.DataFrame, *, ax: Place = None) -> Axes:

@@ -231,7 +231,18 @@ def _choose_genes(
     if options.query_genes is not None:
         measured = [str(gene) for gene in options.query_genes]
         allowed &= shared_genes(names, source, measured, "the assay can measure")
-    allowed &= _within_bounds(highest, options, source)
+    low = 0.0 if options.min_mean is None else options.min_mean
+    high = np.inf if options.max_mean is None else options.max_mean
+    within = (highest >= low) & (highest <= high)
+    if within.sum() < 2:
+        raise DataError(
+            f"{source}: {within.sum()} of {len(highest)} genes have a mean from "
+            f"{low:g} to {high:g} counts per 10,000 in the class where they are "
+            "highest (min_mean=, max_mean=): half of the genes are above "
+            f"{np.median(highest):.2g}, the highest has {highest.max():.4g}; widen the "
+            "bounds"
+        )
+    allowed &= within
     allowed[required] = True
     n_genes = options.n_genes
     if n_genes is None:
@@ -249,26 +260,6 @@ def _choose_genes(
     training_set.n_genes = int(n_genes)
     training_set.per_class = options.per_class
     return listed, tuple(training_set.genes[excluded].astype(str).tolist())
-
-
-def _within_bounds(
-    highest: NDArray, options: DesignOptions, source: str
-) -> NDArray[np.bool_]:
-    """Mask of the genes whose mean, in the class where it is highest, is
-    within bounds.
-    """
-    low = 0.0 if options.min_mean is None else options.min_mean
-    high = np.inf if options.max_mean is None else options.max_mean
-    within = (highest >= low) & (highest <= high)
-    if within.sum() < 2:
-        raise DataError(
-            f"{source}: {within.sum()} of {len(highest)} genes have a mean from "
-            f"{low:g} to {high:g} counts per 10,000 in the class where they are "
-            "highest (min_mean=, max_mean=): half of the genes are above "
-            f"{np.median(highest):.2g}, the highest has {highest.max():.4g}; widen the "
-            "bounds"
-        )
-    return within
 
 
 def condition_words(kind: str, amount: float) -> str:

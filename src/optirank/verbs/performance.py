@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -32,16 +32,6 @@ MEASURES = {
 }
 
 
-class Curves(NamedTuple):
-    """ROC and precision-recall curve of one class against the rest."""
-
-    false_positives: NDArray
-    recall: NDArray
-    precision: NDArray
-    auc: float
-    average_precision: float
-
-
 @dataclass(frozen=True)
 class Performance:
     """Truth against labels.
@@ -59,7 +49,9 @@ class Performance:
         labels withheld, where there are any.
     reliability : labels by confidence: ``confidence`` (mean), ``accuracy``, ``low``,
         ``high``, ``n_samples``.
-    curves : of each class that has samples inside and outside of it.
+    curves : of each class that has samples inside and outside of it, its ROC and
+        precision-recall curve against the rest: ``false_positives``, ``recall``,
+        ``precision``.
     """
 
     classes: tuple[str, ...]
@@ -72,7 +64,7 @@ class Performance:
     per_class: pd.DataFrame
     confusion: pd.DataFrame
     reliability: pd.DataFrame
-    curves: dict[str, Curves] = field(repr=False)
+    curves: dict[str, pd.DataFrame] = field(repr=False)
 
     @property
     def n_given(self) -> int:
@@ -82,7 +74,7 @@ class Performance:
     @property
     def auc(self) -> float:
         """Mean over the classes of the area under the ROC curve."""
-        return float(np.mean([curve.auc for curve in self.curves.values()] or [np.nan]))
+        return float(self.per_class["auc"].mean())
 
     @property
     def bias(self) -> float:
@@ -140,34 +132,32 @@ def performance(
         for labels in (truth, predicted)
     )
     shares = np.asarray(probabilities, dtype=float)
-    is_withheld = np.zeros(len(true), dtype=bool)
+    is_given = np.ones(len(true), dtype=bool)
     if withheld is not None:
-        is_withheld[:] = withheld
-    is_given = ~is_withheld
+        is_given = ~np.asarray(withheld, dtype=bool)
     k = len(names)
     pairs = true[is_given] * k + chosen[is_given]
     table = np.bincount(pairs, minlength=k * k).reshape(k, k)
-    n_withheld = np.bincount(true[is_withheld], minlength=k)
+    n_withheld = np.bincount(true[~is_given], minlength=k)
     confusion = pd.DataFrame(table, index=names.rename("true class"), columns=names)
-    if is_withheld.any():
+    if not is_given.all():
         confusion.insert(k, "withheld", n_withheld, allow_duplicates=True)
     sizes = table.sum(axis=1)
-    curves = {
-        name: _curves(true == code, shares[:, code])
-        for code, name in enumerate(names)
-        if 0 < (true == code).sum() < len(true)
-    }
     per_class = _measures_by_class(table, n_withheld, names)
-    for measure in ("auc", "average_precision"):
-        of_curves = {name: getattr(curve, measure) for name, curve in curves.items()}
-        per_class[measure] = names.map(of_curves).astype(float)
+    curves = {}
+    areas = np.full((k, 2), np.nan)
+    for code, name in enumerate(names):
+        is_class = true == code
+        if is_class.any() and not is_class.all():
+            curves[name], *areas[code] = _curve(is_class, shares[:, code])
+    per_class[["auc", "average_precision"]] = areas
     confidence = shares[np.arange(len(chosen)), chosen]
     accuracy, interval = balanced(table.diagonal(), sizes)
     return Performance(
         classes=tuple(names),
         n_samples=len(true),
         n_right=int(table.diagonal().sum()),
-        n_withheld=int(is_withheld.sum()),
+        n_withheld=int(n_withheld.sum()),
         balanced_accuracy=accuracy,
         interval=interval,
         of_all=balanced(table.diagonal(), sizes + n_withheld)[0],
@@ -229,8 +219,10 @@ def _measures_by_class(
     return pd.DataFrame(columns, index=names.rename("class"))
 
 
-def _curves(is_class: NDArray, score: NDArray) -> Curves:
-    """Curves over all thresholds; equal scores are one threshold."""
+def _curve(is_class: NDArray, score: NDArray) -> tuple[pd.DataFrame, float, float]:
+    """The curves of a class over all thresholds, the area under the ROC curve and the
+    average precision; equal scores are one threshold.
+    """
     # scikit-learn's curves are the same, and take long to load
     order = np.argsort(-score, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(score[order])), len(order) - 1)
@@ -241,13 +233,14 @@ def _curves(is_class: NDArray, score: NDArray) -> Curves:
     area = (np.diff(false) * (recall[1:] + recall[:-1])).sum() / 2
     # More than 200 points of a curve cannot be seen
     drawn = np.unique(np.linspace(0, len(precision) - 1, 200).astype(int))
-    return Curves(
-        false_positives=np.append(0.0, false[1:][drawn]),
-        recall=np.append(0.0, recall[1:][drawn]),
-        precision=np.append(precision[0], precision[drawn]),
-        auc=float(area),
-        average_precision=float((np.diff(recall) * precision).sum()),
+    curve = pd.DataFrame(
+        {
+            "false_positives": np.append(0.0, false[1:][drawn]),
+            "recall": np.append(0.0, recall[1:][drawn]),
+            "precision": np.append(precision[0], precision[drawn]),
+        }
     )
+    return curve, float(area), float((np.diff(recall) * precision).sum())
 
 
 def size_table(model: Any) -> pd.DataFrame:
