@@ -1,5 +1,5 @@
-"""What every classifier on relative ranks shares: checks, one problem per class,
-prediction.
+"""What every classifier on relative ranks shares: what it takes as X and as weights of
+classes, one problem per class, prediction.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
@@ -16,20 +17,21 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils import check_array
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
+    validate_data,
 )
 
+from optirank._util.words import some
 from optirank._util.work import one_blas_thread
-from optirank.estimators.input import (
-    CLASS_WEIGHT,
-    data_for_fitting,
-    data_for_scoring,
-    weights_of_classes,
-)
 from optirank.ranks.scoring import (
     TIES,
     best_class,
@@ -46,6 +48,10 @@ if TYPE_CHECKING:
 BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
+
+POSITIVE = Interval(Real, 0, None, closed="neither")
+CLASS_WEIGHT = [StrOptions({"balanced"}), dict, None]
+_SPARSE: Any = ("csr", "csc")
 
 
 class RankClassifier(ClassifierMixin, BaseEstimator):
@@ -106,16 +112,74 @@ def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
     return classes, codes
 
 
-def note_compilation() -> None:
-    """Log that a fit takes longer because its loops are compiled first, if they are."""
-    from optirank._compiled.jit import is_compiled
-    from optirank._compiled.solver_loops import proximal_steps
-
-    if not is_compiled(proximal_steps):
-        logger.warning(
-            "note: the first fit compiles its loops, which takes about half a minute; "
-            "the result is kept on disk for the next ones"
+def weights_of_classes(given: dict, classes: NDArray) -> NDArray:
+    """The weight of each class, 1 where the dict has no entry."""
+    labels = classes.tolist()
+    if unknown := [label for label in given if label not in labels]:
+        raise ValueError(
+            f"class_weight names {unknown[0]!r}, which is not a class of y: the "
+            f"classes are {some(labels, 20)}"
         )
+    positive = {label: [POSITIVE] for label in given}
+    validate_parameter_constraints(positive, given, "class_weight")
+    return np.array([float(given.get(label, 1.0)) for label in labels])
+
+
+def data_for_fitting(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y as arrays, with scikit-learn's checks; sets ``n_features_in_`` and
+    the names.
+    """
+    refuse_anndata(X)
+    checked: Any = validate_data(estimator, X, y, accept_sparse=_SPARSE)
+    return checked
+
+
+def data_for_scoring(
+    estimator: Any, X: Any, needed: NDArray
+) -> tuple[Any, NDArray[np.intp]]:
+    """The values to score, and the columns among them that hold the needed genes
+    (positions).
+
+    Columns of a data frame are matched with ``feature_names_in_`` by their names: they
+    may have another order, others may stand among them, and only the needed genes must
+    be there.
+    """
+    refuse_anndata(X)
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = getattr(X, "columns", None)
+    if names is None or columns is None or list(columns) == list(names):
+        values = validate_data(estimator, X, accept_sparse=_SPARSE, reset=False)
+        return values, needed
+    part = _columns_by_name(X, names[needed], type(estimator).__name__)
+    return check_array(part, accept_sparse=_SPARSE), np.arange(len(needed))
+
+
+def refuse_anndata(X: Any) -> None:
+    """A TypeError for an AnnData, which is not a matrix, that names what takes one."""
+    if any(kind.__name__ == "AnnData" for kind in type(X).__mro__):
+        raise TypeError(
+            "X is an AnnData, and estimators take a matrix or a data frame: use "
+            "optirank.tl.train(adata, label=...) and optirank.tl.annotate, or adata.X"
+        )
+
+
+def _columns_by_name(frame: Any, genes: NDArray, estimator: str) -> Any:
+    """The columns of a data frame with these names, in their order."""
+    counts = Counter(frame.columns)
+    missing = [str(gene) for gene in genes if gene not in counts]
+    if missing:
+        raise ValueError(
+            f"X lacks {len(missing)} of the {len(genes)} genes that this {estimator} "
+            f"needs: {some(missing, 5, quoted=True)}. Give a data frame with these "
+            "columns, or train on the genes that there are"
+        )
+    repeated = [gene for gene in genes if counts[gene] > 1]
+    if repeated:
+        raise ValueError(
+            f"X has {counts[repeated[0]]} columns named {repeated[0]!r}: keep one of "
+            "them"
+        )
+    return frame[list(genes)]
 
 
 class RankLinearClassifier(RankClassifier, ABC):
@@ -175,17 +239,12 @@ class RankLinearClassifier(RankClassifier, ABC):
         self, X: Any, y: Any, sample_weight: ArrayLike | None
     ) -> tuple[Any, NDArray, NDArray]:
         """X, the position of each sample's class in ``classes_``, which is set, and the
-        weights of the samples; parameters are checked first.
+        weights of the samples, with those of a dict ``class_weight``; parameters are
+        checked first.
         """
         self._validate_params()
         X, y = data_for_fitting(self, X, y)
         self.classes_, codes = label_codes(y)
-        return X, codes, self._sample_weights(X, codes, sample_weight)
-
-    def _sample_weights(
-        self, X: Any, codes: NDArray, sample_weight: ArrayLike | None
-    ) -> NDArray:
-        """Weights of the samples, those of a dict ``class_weight`` included."""
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         totals = np.bincount(codes, weights)
         if not totals.all():
@@ -195,16 +254,21 @@ class RankLinearClassifier(RankClassifier, ABC):
                 "its samples a positive weight, or leave the class out"
             )
         if isinstance(self.class_weight, dict):
-            weights = (
-                weights * weights_of_classes(self.class_weight, self.classes_)[codes]
-            )
-        return weights
+            of_classes = weights_of_classes(self.class_weight, self.classes_)
+            weights = weights * of_classes[codes]
+        return X, codes, weights
 
     def _orders(self, X: Any) -> SampleOrders:
-        """Sorted samples."""
-        from optirank.ranks.orders import order_for_fitting  # loads numba
+        """Sorted samples; says if a fit takes longer because its loops are compiled."""
+        from optirank._compiled.jit import is_compiled
+        from optirank._compiled.solver_loops import proximal_steps
+        from optirank.ranks.orders import order_for_fitting
 
-        note_compilation()
+        if not is_compiled(proximal_steps):
+            logger.warning(
+                "note: the first fit compiles its loops, which takes about half a "
+                "minute; the result is kept on disk for the next ones"
+            )
         return order_for_fitting(X, self.n_jobs)
 
     def _fit_orders(

@@ -21,12 +21,13 @@ from sklearn.utils.validation import (
 from optirank._util.matrices import STANDARDISED, looks_standardised
 from optirank._util.words import some
 from optirank._util.work import using_threads
-from optirank.estimators._base import RankClassifier, label_codes
-from optirank.estimators.input import (
+from optirank.estimators._base import (
     CLASS_WEIGHT,
     POSITIVE,
+    RankClassifier,
     data_for_fitting,
     data_for_scoring,
+    label_codes,
     weights_of_classes,
 )
 from optirank.estimators.selection import N_FOLDS

@@ -12,8 +12,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators._base import RankClassifier, label_codes
-from optirank.estimators.input import refuse_anndata
+from optirank.estimators._base import RankClassifier, label_codes, refuse_anndata
 from optirank.estimators.selection import DIGITS
 from optirank.ranks.scoring import by_class
 
