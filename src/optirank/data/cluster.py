@@ -15,8 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
 from optirank.data.opening import open_profiles
-from optirank.data.passes import Look, Pass, Stretch, distribution, reads_rows
+from optirank.data.passes import Look, Reading, Stretch, distribution, show_samples
 from optirank.data.profiles import DataError, Opening, Profiles, need
 
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ def on_cluster(address: str | None) -> Iterator[None]:
         yield
         return
     with connect(address) as client:
-        token = distribution.set(functools.partial(_show, client))
+        token = distribution.set(functools.partial(_show_all, client))
         try:
             yield
         finally:
@@ -66,39 +70,45 @@ def connect(address: str) -> Iterator[Client]:
         yield client
 
 
-def _show(
-    client: Client, work: Pass, stretches: list[Stretch], looks: Sequence[Look]
+def _show_all(
+    client: Client,
+    stretches: Sequence[Stretch],
+    looks: Sequence[Look],
+    reading: Reading,
 ) -> Iterator[int]:
-    """Show stretches to looks, see `Pass.show`."""
+    """Show stretches to looks, see `run_pass`."""
     import cloudpickle
 
     together = max(int(getattr(look, "blocks_per_task", 1)) for look in looks)
     tasks = []
-    for stretch in stretches:
-        step = len(stretch.rows)  # of what cannot be read in parts
-        if reads_rows(work.parts[stretch.part].X):
-            step = work.size * together
-        for first in range(0, len(stretch.rows), step):
-            rows = stretch.rows[first : first + step]
-            tasks.append(Stretch(stretch.part, rows, stretch.start + first))
-    sent = replace(work, parts=[_without_values(part) for part in work.parts])
-    # A task itself, so that it is made again where the worker that had it dies
-    pickled = cloudpickle.dumps((sent, list(looks)))
-    shared = client.submit(lambda given: given, pickled, pure=False)
-    futures = client.map(_looked, tasks, given=shared, pure=False, retries=_RETRIES)
+    for part, rows, start in stretches:
+        step = reading.size * together
+        in_memory = isinstance(part.X, np.ndarray | csr_matrix)
+        if in_memory or getattr(part.X, "format", "") == "csc":
+            step = len(rows)  # it cannot be read in parts
+        # A worker opens the file itself
+        closed = replace(part, X=part.X.shape, obs=part.obs.iloc[:0, :0])
+        pickled = cloudpickle.dumps((closed, list(looks), reading))
+        # A task itself, so that it is made again where the worker that had it dies
+        shared = client.submit(lambda given: given, pickled, pure=False)
+        for first in range(0, len(rows), step):
+            task = rows[first : first + step], start + first
+            tasks.append(
+                client.submit(_looked, shared, *task, pure=False, retries=_RETRIES)
+            )
     try:
-        for task, future in zip(tasks, futures, strict=True):
-            others = _result(client, future, work.source, task)
+        for future in tasks:
+            others, n_seen = _result(client, future)
             for look, other in zip(looks, others, strict=True):
                 look.merge(other)
             future.release()
-            yield task.start + len(task.rows)
+            yield n_seen
     finally:
         if client.status == "running":
-            client.cancel([*futures, shared], force=True)
+            client.cancel(tasks, force=True)
 
 
-def _result(client: Client, future: Future, source: str, task: Stretch) -> Any:
+def _result(client: Client, future: Future) -> Any:
     """What a task gives, when it is done; one sentence where it cannot be had."""
     while not future.done():
         time.sleep(_POLL_SECONDS)
@@ -111,37 +121,30 @@ def _result(client: Client, future: Future, source: str, task: Stretch) -> Any:
     except BaseException as error:
         if client.status != "running" or future.cancelled():
             raise DataError(_LOST) from error
-        end = task.start + len(task.rows)
         raise DataError(
-            f"{source}, samples {task.start + 1} to {end}: a worker fails every time, "
-            f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            f"a worker fails every time, {type(error).__name__}: "
+            f"{' '.join(str(error).split())[:300]}"
         ) from error
 
 
-def _without_values(part: Profiles) -> Profiles:
-    """What a worker needs to know of profiles that it opens itself."""
-    return replace(part, X=part.X.shape, obs=part.obs.iloc[:0, :0])
-
-
-def _looked(task: Stretch, given: bytes) -> list[Look]:
-    """On a worker: show the samples of a task to looks that have seen nothing."""
-    work, looks = pickle.loads(given)
-    part = work.parts[task.part]
-    X = _opened_once(part.opening)[0].X
-    if X.shape != part.X:
+def _looked(given: bytes, rows: NDArray, start: int) -> tuple[list[Look], int]:
+    """On a worker: looks that have seen some samples and nothing before, and how many
+    of the pass were seen then.
+    """
+    closed, looks, reading = pickle.loads(given)
+    X = _opened_once(closed.opening)[0].X
+    if X.shape != closed.X:
         raise DataError(
-            f"{part.source} is another file for the workers: put one where all see it"
+            f"{closed.source} is another file for the workers: put one where all see it"
         )
-    parts = [replace(part, X=X) if other is part else other for other in work.parts]
-    for _ in replace(work, parts=parts).show(task, looks):
+    for _ in show_samples(replace(closed, X=X), rows, start, looks, reading):
         pass
-    return looks
+    return looks, start + len(rows)
 
 
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
 def _opened_once(opening: Opening) -> tuple[Profiles, contextlib.ExitStack]:
     """An opened file, and what keeps it open as long as it is remembered."""
     stack = contextlib.ExitStack()
-    return stack.enter_context(
-        open_profiles(opening.path, **dict(opening.options))
-    ), stack
+    options = dict(opening.options)
+    return stack.enter_context(open_profiles(opening.path, **options)), stack

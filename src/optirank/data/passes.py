@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.matrices import Look, Progress
-from optirank.data.profiles import DataError, Profiles, readable, source_of
+from optirank.data.profiles import DataError, Profiles, readable
 
 Block = Any  # an array, or a CSR matrix
 
@@ -51,118 +50,107 @@ def run_pass(
     size : samples of a block; None for as many as the number of genes allows.
     progress : called with the number of samples that were seen, and of all.
     """
-    parts = [data] if isinstance(data, Profiles) else list(data)
+    parts = [data] if isinstance(data, Profiles) else data
     wanted = [getattr(look, "genes", None) for look in looks]
-    wanted = [genes if own is None else own for own in wanted]
-    read, places = _shared_genes(wanted)
-    work = Pass(
-        parts=parts,
+    read, columns = _shared_genes([genes if own is None else own for own in wanted])
+    reading = Reading(
         genes=read,
-        places=places,
+        columns=columns,
         size=size or block_rows(len(parts[0].genes)),
         as_sparse=len(parts) > 1 and any(_sparse_format(part.X) for part in parts),
-        source=source_of(parts),
     )
     stretches = []
     first = start = 0
-    for number, part in enumerate(parts):
+    for part in parts:
         inside = np.arange(part.n_samples)
         if rows is not None:
             inside = rows[(rows >= first) & (rows < first + part.n_samples)] - first
         if len(inside):
-            stretches.append(Stretch(number, inside, start))
+            stretches.append((part, inside, start))
         first += part.n_samples
         start += len(inside)
-    show = distribution.get()
-    if show is None or any(part.opening is None for part in parts):
-        show = Pass.show_all
-    for n_seen in show(work, stretches, looks):
+    show_all = distribution.get()
+    if show_all is None or any(part.opening is None for part in parts):
+        show_all = _show_all
+    for n_seen in show_all(stretches, looks, reading):
         if progress is not None:
             progress(n_seen, start)
 
 
-@dataclass(frozen=True)
-class Stretch:
-    """Some samples of a pass: rising positions in one of its data sets, and where the
-    first of them is among all samples of the pass.
-    """
-
-    part: int
-    rows: NDArray[np.intp]
-    start: int
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What is read in a pass, and how it is shown.
+class Reading(NamedTuple):
+    """What is read in a pass.
 
     Attributes
     ----------
-    parts : the data sets.
     genes : positions of the genes that are read; None for all.
-    places : of each look, the positions of its genes among those that are read; None
-        for all of these.
+    columns : of each look, where its genes are among those that are read; None for all
+        of these.
     size : samples of a block.
     as_sparse : whether blocks are made sparse, because those of another set are.
-    source : where the samples come from, for messages.
     """
 
-    parts: Sequence[Profiles]
     genes: NDArray[np.intp] | None
-    places: list[NDArray[np.intp] | None]
+    columns: Sequence[NDArray[np.intp] | None]
     size: int
     as_sparse: bool
-    source: str
-
-    def show_all(
-        self, stretches: list[Stretch], looks: Sequence[Look]
-    ) -> Iterator[int]:
-        """Show the samples of all stretches, one after the other."""
-        for stretch in stretches:
-            yield from self.show(stretch, looks)
-
-    def show(self, stretch: Stretch, looks: Sequence[Look]) -> Iterator[int]:
-        """Show the samples of a stretch; gives how many were seen after each block."""
-        start = stretch.start
-        part = self.parts[stretch.part]
-        for block in read_blocks(part, self.genes, size=self.size, rows=stretch.rows):
-            shown: Any = csr_matrix(block) if self.as_sparse else block
-            rows = slice(start, start + shown.shape[0])
-            try:
-                for look, places in zip(looks, self.places, strict=True):
-                    look.add(shown if places is None else shown[:, places], rows)
-            except DataError:
-                raise
-            except ValueError as error:
-                where = f"{self.source}, samples {start + 1} to {rows.stop}"
-                raise DataError(f"{where}: {error}") from None
-            start = rows.stop
-            yield start
 
 
-# On a cluster: what shows the samples there, with the arguments of a pass, its
-# stretches and the looks
-Distribution = Callable[[Pass, list[Stretch], Sequence[Look]], Iterator[int]]
-distribution: ContextVar[Distribution | None] = ContextVar("distribution", default=None)
+# Some samples of a pass: a data set, rising positions in it, and where the first of
+# them is among all samples of the pass
+Stretch = tuple[Profiles, NDArray[np.intp], int]
+# What shows all samples, here or on a cluster; gives how many were seen from time to
+# time
+Show = Callable[[Sequence[Stretch], Sequence[Look], Reading], Iterator[int]]
+distribution: ContextVar[Show | None] = ContextVar("distribution", default=None)
+
+
+def _show_all(
+    stretches: Sequence[Stretch], looks: Sequence[Look], reading: Reading
+) -> Iterator[int]:
+    for stretch in stretches:
+        yield from show_samples(*stretch, looks, reading)
+
+
+def show_samples(
+    part: Profiles, rows: NDArray, first: int, looks: Sequence[Look], reading: Reading
+) -> Iterator[int]:
+    """Show the samples of a stretch; gives how many were seen after each block."""
+    start = first
+    for read in read_blocks(part, reading.genes, size=reading.size, rows=rows):
+        block: Any = csr_matrix(read) if reading.as_sparse else read
+        stop = start + block.shape[0]
+        try:
+            for look, columns in zip(looks, reading.columns, strict=True):
+                shown = block if columns is None else block[:, columns]
+                look.add(shown, slice(start, stop))
+        except DataError:
+            raise
+        except ValueError as error:
+            ends = rows[start - first] + 1, rows[stop - first - 1] + 1
+            raise DataError(
+                f"{part.source}, samples {ends[0]} to {ends[1]}: {error}"
+            ) from None
+        start = stop
+        yield stop
 
 
 def _shared_genes(
     wanted: Sequence[NDArray | None],
-) -> tuple[NDArray | None, list[NDArray | None]]:
+) -> tuple[NDArray | None, Sequence[NDArray | None]]:
     """The genes that are read for some looks, and where those of each are among them.
 
     What all looks want in one order is read in this order.
     """
-    named: list[Any] = [genes for genes in wanted if genes is not None]
+    named = [genes for genes in wanted if genes is not None]
     if len(named) < len(wanted):
-        return None, list(wanted)
-    first = named[0]
-    if all(np.array_equal(genes, first) for genes in named):
-        return first, [None] * len(wanted)
+        return None, wanted
+    if all(np.array_equal(genes, named[0]) for genes in named):
+        return named[0], [None] * len(wanted)
     read = np.unique(np.concatenate(named))
-    places = [np.searchsorted(read, genes) for genes in named]
-    everything = np.arange(len(read))
-    return read, [None if np.array_equal(own, everything) else own for own in places]
+    return read, [
+        None if np.array_equal(genes, read) else np.searchsorted(read, genes)
+        for genes in named
+    ]
 
 
 def block_rows(n_genes: int) -> int:
@@ -213,12 +201,6 @@ def read_blocks(
 def is_dask(X: Any) -> bool:
     """Whether this is a dask array, without importing dask."""
     return hasattr(X, "dask") and hasattr(X, "chunks")
-
-
-def reads_rows(X: Any) -> bool:
-    """Whether some rows of a stored matrix can be read without all others."""
-    in_memory = isinstance(X, np.ndarray) or issparse(X)
-    return not in_memory and _sparse_format(X) != "csc"
 
 
 def _sparse_format(X: Any) -> str:
