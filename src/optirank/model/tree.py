@@ -118,15 +118,6 @@ class Tree:
             table[row] = places + places[-1:] * (self.depth - len(places))
         return table
 
-    @cached_property
-    def reaches(self) -> NDArray[np.bool_]:
-        """Whether a label (rows) says which label it is at a level (columns): it is at
-        this level or below, or a leaf.
-        """
-        depths = np.array([len(self.path(label)) for label in self.labels])
-        is_leaf = np.array([not self.children[label] for label in self.labels])
-        return is_leaf[:, None] | (depths[:, None] > np.arange(self.depth))
-
     def positions(self, labels: Iterable[Any]) -> NDArray[np.intp]:
         """Positions of names among ``labels``; ``NO_LABEL`` for other words."""
         places = [self.place.get(name, NO_LABEL) for name in labels]

@@ -12,13 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optirank._util.words import counted, note, some, warn
-from optirank.panel.further import FEWEST_GENES, FEWEST_SAMPLES
-
-if TYPE_CHECKING:
-    from optirank.panel.further import Agreement
+from optirank.panel.further import FEWEST_GENES, FEWEST_SAMPLES, Agreement
 
 ALARM_BELOW = 0.25  # agreement: few right queries have less, most wrong ones do
 DOUBT_BELOW = 0.45  # agreement: below, likeness decides

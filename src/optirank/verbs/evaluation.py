@@ -8,27 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from optirank._util.matrices import Progress
 from optirank._util.metrics import wilson
 from optirank._util.words import collected_notes, look_alike, note, some, warn
-from optirank.data.profiles import DataError, text_column
+from optirank.data.profiles import DataError, Profiles, text_column
+from optirank.model.model import Model
 from optirank.model.tree import NO_LABEL, Tree
 from optirank.verbs.labelling import label_profiles
-from optirank.verbs.labels import level_names
+from optirank.verbs.labels import Labels, level_names
 from optirank.verbs.options import DEFAULTS, PredictOptions, Result
 from optirank.verbs.performance import Performance, performance
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.data.passes import Progress
-    from optirank.data.profiles import Profiles
-    from optirank.model import Model
-    from optirank.verbs.labels import Labels
 
 WITHHELD = "withheld"  # in place of a level
 

@@ -14,12 +14,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from optirank._util.files import check_outputs, file_digest, replacing, write_text
+from optirank._util.matrices import Progress
 from optirank._util.words import valid_text
 from optirank.data.cluster import on_cluster
 from optirank.data.opening import names_of_files, open_profiles
@@ -28,9 +29,6 @@ from optirank.model.file import as_model
 from optirank.verbs.labelling import label_profiles
 from optirank.verbs.labels import Labels
 from optirank.verbs.options import DEFAULTS, PredictOptions
-
-if TYPE_CHECKING:
-    from optirank._util.matrices import Progress
 
 _KEY = "optirank"  # of what is added to an AnnData
 SUFFIXES = (".csv", ".parquet", ".h5ad", ".zarr")
@@ -83,7 +81,17 @@ def predict_file(
     labels.record["inputs"] = {
         valid_text(file.name): file_digest(file) for file in inputs
     }
-    write_labels(labels, out, paths[0])
+    suffix = out.suffix.lower()
+    with replacing(out) as temporary:
+        if suffix == ".csv":
+            _write_csv(labels.samples, temporary)
+        elif suffix == ".parquet":
+            labels.samples.to_parquet(temporary, index=False)
+        elif suffix == ".zarr":
+            _write_zarr(labels, temporary)
+        else:
+            shutil.copyfile(paths[0], temporary)
+            _add_to_h5ad(labels, temporary)
     return labels
 
 
@@ -154,21 +162,6 @@ def _with_names(sentences: Sequence[list[str]], names: Sequence[str]) -> list[st
     ]
 
 
-def write_labels(labels: Labels, out: Path, query: Path) -> None:
-    """Write labels in the format the name says, whole or not at all."""
-    suffix = out.suffix.lower()
-    with replacing(out) as temporary:
-        if suffix == ".csv":
-            _write_csv(labels.samples, temporary)
-        elif suffix == ".parquet":
-            labels.samples.to_parquet(temporary, index=False)
-        elif suffix == ".zarr":
-            _write_zarr(labels, temporary)
-        else:
-            shutil.copyfile(query, temporary)
-            _add_to_h5ad(labels, temporary)
-
-
 def record_path(out: Path) -> Path:
     """The file that says how the labels in another were made."""
     return out.with_name(f"{out.name}.json")
@@ -176,14 +169,18 @@ def record_path(out: Path) -> Path:
 
 def write_record(labels: Labels, out: Path) -> Path:
     """Write how the labels in a file were made, beside it."""
-
-    def plain(value: Any) -> Any:
-        is_table = isinstance(value, pd.DataFrame)
-        return value.to_dict("records") if is_table else value.tolist()
-
-    text = json.dumps(labels.record, indent=1, default=plain)
-    write_text(record_path(out), f"{text}\n")
-    return record_path(out)
+    path = record_path(out)
+    text = json.dumps(
+        labels.record,
+        indent=1,
+        default=lambda value: (
+            value.to_dict("records")
+            if isinstance(value, pd.DataFrame)
+            else value.tolist()
+        ),
+    )
+    write_text(path, f"{text}\n")
+    return path
 
 
 def _write_csv(samples: pd.DataFrame, path: Path) -> None:

@@ -11,22 +11,24 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 import optirank
-from optirank._util.matrices import STANDARDISED, GeneMoments, as_dense
+from optirank._util.matrices import STANDARDISED, GeneMoments, Progress, as_dense
 from optirank._util.words import collected_notes, counted, note, percent, warn
-from optirank.data.genes import check_case
+from optirank.data.genes import GeneMatch, check_case
 from optirank.data.passes import block_rows, run_pass
-from optirank.data.profiles import DataError, text_column
+from optirank.data.profiles import DataError, Profiles, text_column
 from optirank.model.confidence import raise_threshold
 from optirank.model.file import model_digest
 from optirank.model.likeness import ValueCounter, note_values
+from optirank.model.model import Model
 from optirank.model.tree import SURE
-from optirank.panel.further import MOST_SAMPLES, RanksByLabel, agreement_of
+from optirank.panel.further import MOST_SAMPLES, Agreement, RanksByLabel, agreement_of
 from optirank.panel.votes import centred_ranks
 from optirank.ranks.scoring import best_class
 from optirank.verbs.checks import Checks
@@ -39,15 +41,6 @@ from optirank.verbs.labels import (
     withheld_word,
 )
 from optirank.verbs.options import DEFAULTS, PredictOptions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank._util.matrices import Progress
-    from optirank.data.genes import GeneMatch
-    from optirank.data.profiles import Profiles
-    from optirank.model import Model
-    from optirank.panel.further import Agreement
 
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
@@ -146,6 +139,7 @@ def label_profiles(
 ) -> Labels:
     """Label the samples of profiles."""
     clusters = _clusters_of(profiles, options)
+    changed: dict[str, Any] = {}
     with collected_notes() as said:
         look = Labelling(model, profiles)
         size = min(_BLOCK_SAMPLES, block_rows(len(look.genes)))
@@ -159,36 +153,49 @@ def label_profiles(
             missing=1.0 - float(look.match.present.mean()),
         )
         _say_of_query(profiles, model, look, checks)
-        record = _record(profiles, model, look.match, checks, options)
         chosen = best_class(scores)
         probabilities = model.panel.probabilities(scores)
         if options.adapt:
             probabilities = _learn(profiles, model, scores, probabilities)
             plain, chosen = chosen, probabilities.argmax(axis=1)
-            record["n_changed"] = int((chosen != plain).sum())
+            changed["n_changed"] = int((chosen != plain).sum())
             note(
-                f"learning from the query changed {record['n_changed']} of "
+                f"learning from the query changed {changed['n_changed']} of "
                 f"{len(chosen)} labels"
             )
         columns, chosen, rule = _decide(model, options, chosen, probabilities, is_tied)
-    columns["likeness"] = likeness
     if said.warnings:
         # One text for all samples: np.full makes one per sample
         alarm = np.array(["; ".join(said.warnings)], dtype=object)
         columns["alarm"] = alarm.repeat(len(chosen))
-    columns["sample"] = profiles.sample_names
+    columns |= {"sample": profiles.sample_names, "likeness": likeness}
     names_of_classes = [f"probability_{name}" for name in model.classes]
     columns |= dict(zip(names_of_classes, probabilities.T, strict=True))
     order = ["sample", "label", "confidence", *names_of_classes, *FURTHER]
     samples = pd.DataFrame({name: columns[name] for name in order if name in columns})
-    record |= rule
-    record["notes"] = np.array([*said.warnings, *said.notes], dtype=object)
+    word = withheld_word(model.labels)
+    by_label = checks.by_label
+    record = {
+        "model": model.card.name,
+        "model_sha256": model_digest(model),
+        "optirank_version": optirank.__version__,
+        "options": options.given(),
+        "query": Path(profiles.source).name,
+        "classes": np.array([str(name) for name in model.classes], dtype=object),
+        "withheld_label": word,
+        "n_genes": model.n_genes,
+        "missing_genes": np.array(look.match.missing, dtype=object),
+        "agreement": checks.agreement,
+        "agreement_by_label": dict(
+            zip(probability_columns(by_label), by_label.values(), strict=True)
+        ),
+        "likeness": None if np.isnan(checks.likeness) else checks.likeness,
+        **changed,
+        **rule,
+        "notes": np.array([*said.warnings, *said.notes], dtype=object),
+    }
     if clusters is not None:
-        clusters = cluster_table(clusters, samples, record["withheld_label"])
-        record["clusters"] = clusters
-    explanation = None
-    if len(chosen) == 1:
-        explanation = _explain(model, look, chosen[0])
+        record["clusters"] = cluster_table(clusters, samples, word)
     return Labels(
         model=model,
         source=profiles.source,
@@ -198,8 +205,8 @@ def label_profiles(
         warnings=said.warnings,
         missing=look.match.missing,
         record=record,
-        clusters=clusters,
-        explanation=explanation,
+        clusters=record.get("clusters"),
+        explanation=_explain(model, look, chosen[0]) if len(chosen) == 1 else None,
         checks=checks,
     )
 
@@ -364,33 +371,6 @@ def _threshold(
             f"held-out samples it would be {by_held_out:.3f}"
         )
     return threshold, f"{why}; an error is an aim on data like the training"
-
-
-def _record(
-    profiles: Profiles,
-    model: Model,
-    match: GeneMatch,
-    checks: Checks,
-    options: PredictOptions,
-) -> dict[str, Any]:
-    """How the labels are made, in values that a file can hold."""
-    by_label = checks.by_label
-    return {
-        "model": model.card.name,
-        "model_sha256": model_digest(model),
-        "optirank_version": optirank.__version__,
-        "options": options.given(),
-        "query": Path(profiles.source).name,
-        "classes": np.array([str(name) for name in model.classes], dtype=object),
-        "withheld_label": withheld_word(model.labels),
-        "n_genes": len(match.genes),
-        "missing_genes": np.array(match.missing, dtype=object),
-        "agreement": checks.agreement,
-        "agreement_by_label": dict(
-            zip(probability_columns(by_label), by_label.values(), strict=True)
-        ),
-        "likeness": None if np.isnan(checks.likeness) else checks.likeness,
-    }
 
 
 def _explain(model: Model, look: Labelling, chosen: int) -> pd.DataFrame:

@@ -13,20 +13,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from optirank._util.words import counted, some
+from optirank.model.model import Model
 from optirank.model.tree import NO_LABEL, Tree
+from optirank.verbs.checks import Checks
 from optirank.verbs.options import Result
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from optirank.model import Model
-    from optirank.verbs.checks import Checks
 
 ID_COLUMN = "cell_type_ontology_term_id"  # as CELLxGENE calls it
 # Columns of `Labels.samples` after the probabilities
