@@ -23,7 +23,7 @@ from timing import ANCHORS, QUICK, columns, heading, line
 from optirank import OptirankClassifier
 from optirank.estimators.search import (
     HELD_OUT,
-    OptirankFamily,
+    Family,
     Unit,
     UnitResult,
     units_of_folds,
@@ -77,7 +77,7 @@ def counts(n: int, d: int, n_classes: int, seed: int = 0) -> tuple[NDArray, NDAr
     return X, y
 
 
-def fit(family: OptirankFamily, X: NDArray, codes: NDArray) -> UnitResult:
+def fit(family: Family, X: NDArray, codes: NDArray) -> UnitResult:
     """A family on the GPU, all samples being its one unit."""
     train = orders_for(X, "cuda")
     unit = Unit(train=train, codes=codes, n_classes=int(codes.max()) + 1)
@@ -94,7 +94,7 @@ def anchors() -> None:
         data = np.load(ANCHORS / f"{row['problem']}.npz")
         s, l1, l2 = int(row["s"]), float(row["lambda_1"]), float(row["lambda_2"])
         cpu = OptirankClassifier(s, l1, l2).fit(data["X"], data["y"])
-        family = OptirankFamily((l1,), (l2,), n_references=(s,), warm_start=False)
+        family = Family((l1,), (l2,), n_references=(s,), warm_start=False)
         (gpu,) = fit(family, data["X"], data["y"].astype(int)).models(0).values()
         worst = max(worst, float(gpu.objective - cpu.objective_[0]))
     line(f"largest of {len(rows)}", f"{worst:.1e}", "<= 1e-4", worst <= 1e-4)
@@ -107,7 +107,7 @@ def grid() -> None:
     columns()
     data = np.load(ANCHORS / "nb_n1000_d1000.npz")
     X, codes = data["X"][:875], data["y"][:875].astype(int)
-    family = OptirankFamily(PENALTIES, PENALTIES, n_references=REFERENCE_SIZES)
+    family = Family(PENALTIES, PENALTIES, n_references=REFERENCE_SIZES)
     folds = make_folds(codes, 5, None)
 
     def run(device: str, n_jobs: int | None = None) -> list[UnitResult]:
@@ -145,7 +145,7 @@ def one_fit(n: int, n_classes: int, limit: float) -> None:
     heading(f"One fit, {n} x 2000, {n_classes} classes, one against the rest")
     columns()
     X, y = counts(n, 2000, n_classes)
-    family = OptirankFamily((1e-3,), (1e-3,), n_references=(0.2,), warm_start=False)
+    family = Family((1e-3,), (1e-3,), n_references=(0.2,), warm_start=False)
     taken, gpu = seconds(lambda: fit(family, X, y))
     what = "GPU, with the transfer of float32 values"
     line(what, f"{taken:.2f} s", f"< {limit:g} s", taken < limit)

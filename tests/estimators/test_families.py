@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from optirank import OptirankClassifier
-from optirank.estimators.search import OptirankFamily
+from optirank.estimators.search import Family
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
 from optirank_lab.benchmark.families import (
@@ -43,14 +43,14 @@ CONVEX = {
     "rank-lr": RankFamily(L1S, L2S),
     "ANrank-lr": AnovaFamily(L1S, L2S, n_references=(3, 0.5, 1.0)),
     "lr": LogisticFamily(L1S, L2S),
-    "optirank, full ranks": OptirankFamily(L1S, L2S, n_references=(1.0,)),
+    "optirank, full ranks": Family(L1S, L2S, n_references=(1.0,)),
     "a given reference set": FixedReferenceFamily(L1S, L2S, reference=(1, 4, 6)),
 }
 
 
 def of(family, samples):
     """The samples as a family takes them."""
-    return samples.orders if isinstance(family, OptirankFamily) else samples
+    return samples.orders if type(family) is Family else samples
 
 
 def fit_all(family, problem):
@@ -92,7 +92,7 @@ def test_a_warm_chain_agrees_with_cold_fits_and_every_setting_has_its_model(
 def test_a_warm_chain_of_optirank_is_about_as_good_as_cold_fits_of_the_estimator(
     problem,
 ):
-    family = OptirankFamily(L1S, L2S, n_references=(2, 5))
+    family = Family(L1S, L2S, n_references=(2, 5))
     warm, cold = (
         fit_all(replace(family, warm_start=w), problem) for w in (True, False)
     )
@@ -111,15 +111,13 @@ def test_weights_without_ridge_are_found_with_more_genes_than_samples(warm_start
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 60)), (np.arange(24) % 2).astype(float)
     problem = Samples(X, order_samples(X)), y, sample_weights(y)
-    for family in (RankFamily, OptirankFamily):
+    for family in (RankFamily, Family):
         models = fit_all(family((1e-4, 1e-2), (0.0,), warm_start=warm_start), problem)
         assert all(np.isfinite(model.objective) for model in models.values())
 
 
 def test_sizes_that_are_the_same_number_of_genes_are_fitted_once(problem):
-    family = OptirankFamily(
-        (0.0,), (1e-3,), n_references=(0.005, 0.01, 1, 0.1, 1.0, 14)
-    )
+    family = Family((0.0,), (1e-3,), n_references=(0.005, 0.01, 1, 0.1, 1.0, 14))
     assert list(family.chains(D)) == [(1,), (14,)]
     assert len(family.settings()) == 6
     keys = {key_of(family, setting) for setting in family.settings()}

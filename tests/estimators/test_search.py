@@ -23,7 +23,7 @@ from optirank.estimators import optirank_cv
 from optirank.estimators.optirank_cv import score_table
 from optirank.estimators.search import (
     HELD_OUT,
-    OptirankFamily,
+    Family,
     Unit,
     search,
     units_of_folds,
@@ -102,7 +102,7 @@ def test_no_bar_unless_asked_for_and_then_on_stderr(data, capsys, monkeypatch):
 # Units and views
 
 
-OPTIRANK = OptirankFamily((0.0, 1e-2), (1e-3,), n_references=(3, 1.0))
+OPTIRANK = Family((0.0, 1e-2), (1e-3,), n_references=(3, 1.0))
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ FAMILIES = [
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__)
 def test_scores_and_genes_are_those_of_the_models(data, samples, folds, family):
     shifted = Samples(data.X[:9] * 2, order_samples(data.X[:9] * 2))
-    if isinstance(family, OptirankFamily):
+    if type(family) is Family:
         samples, shifted = samples.orders, shifted.orders
     units = units_of_folds(samples, data.y, folds, n_classes=2)
     units = [replace(unit, views={**unit.views, "shifted": shifted}) for unit in units]
@@ -179,13 +179,13 @@ def test_a_cold_search_gives_what_the_estimators_give_to_the_last_bit(
     orders = order_for_fitting(data.X[train])
     options = {"codes": codes[train], "n_classes": n_classes, "weights": weights}
     families = {
-        OptirankClassifier: OptirankFamily(
+        OptirankClassifier: Family(
             (1e-3,), (1e-3, 1e-2), n_references=(0.2, 0.05), warm_start=False
         ),
         RankLogisticRegression: RankFamily((0.0, 1e-3), (1e-3, 1e-2), warm_start=False),
     }
     for estimator, family in families.items():
-        of_optirank = isinstance(family, OptirankFamily)
+        of_optirank = type(family) is Family
         samples = orders if of_optirank else Samples(orders=orders)
         (result,) = search(family, [Unit(train=samples, **options)])
         for setting, params in enumerate(result.params):
@@ -231,14 +231,15 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_result(data, alone, monkey
     ):
         victim = min(client.run(os.getpid).values())
 
-        class KillInTheMiddle:
-            def update(self, count, total):
-                done.append(total)
-                if len(done) == 4:
-                    os.kill(victim, signal.SIGKILL)
+        def kill_in_the_middle(count, total):
+            done.append(total)
+            if len(done) == 4:
+                os.kill(victim, signal.SIGKILL)
 
         monkeypatch.setattr(
-            optirank_cv, "progress_bar", lambda *_, **__: nullcontext(KillInTheMiddle())
+            optirank_cv,
+            "progress_bar",
+            lambda *_, **__: nullcontext(kill_in_the_middle),
         )
         with joblib.parallel_config(backend="dask"):
             model = grid().fit(data.X, data.y)

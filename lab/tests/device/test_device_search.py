@@ -5,7 +5,7 @@ import pytest
 
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
-from optirank.estimators.search import HELD_OUT, OptirankFamily, Unit, units_of_folds
+from optirank.estimators.search import HELD_OUT, Family, Unit, units_of_folds
 from optirank.estimators.selection import make_folds
 from optirank.ranks.orders import order_samples
 from optirank_lab.benchmark.families import RankFamily
@@ -36,7 +36,7 @@ def fitted(family, backend, X, codes, weights=None):
 
 
 def test_two_classes_give_what_the_cpu_gives(backend, data):
-    family = OptirankFamily((1e-3,), (1e-3,), n_references=(4,), warm_start=False)
+    family = Family((1e-3,), (1e-3,), n_references=(4,), warm_start=False)
     here = OptirankClassifier(4, 1e-3, 1e-3).fit(data.X, data.y)
     (there,) = fitted(family, backend, data.X, data.y.astype(int))
     assert there.objective <= here.objective_[0] + 1e-4
@@ -46,7 +46,7 @@ def test_two_classes_give_what_the_cpu_gives(backend, data):
 def test_several_classes_and_weights(backend, data):
     X, codes = three_classes(data)
     weights = np.random.default_rng(0).integers(0, 3, len(codes)).astype(float)
-    family = OptirankFamily((1e-3,), (1e-3,), n_references=(5,), warm_start=False)
+    family = Family((1e-3,), (1e-3,), n_references=(5,), warm_start=False)
     here = OptirankClassifier(5).fit(X, codes, weights)
     there = fitted(family, backend, X, codes, weights)
     objectives = np.array([model.objective for model in there])
@@ -63,7 +63,7 @@ def test_full_ranks_have_one_solution(backend, data):
 
 def test_all_folds_run_side_by_side(numpy_as_device, data):
     X, codes = three_classes(data)
-    family = OptirankFamily((0, 1e-3), (1e-3,), n_references=(0.2, 1.0))
+    family = Family((0, 1e-3), (1e-3,), n_references=(0.2, 1.0))
     folds = make_folds(codes, 3, None)
     found = {}
     for device, orders in (("cpu", order_samples(X)), ("cuda", orders_for(X, "cuda"))):

@@ -22,7 +22,7 @@ from optirank.estimators._base import RankClassifier, RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.estimators.search import (
     HELD_OUT,
-    OptirankFamily,
+    Family,
     UnitResult,
     search,
     units_of_folds,
@@ -166,7 +166,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             name: tuple(getattr(self, name)) for name in ("n_references", "l1s", "l2s")
         }
         options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
-        family = OptirankFamily(**grid, **options, candidates=candidates)
+        family = Family(**grid, **options, candidates=candidates)
         with progress_bar("grid", shown=self.verbose > 0) as update:
             results = search(family, units, n_jobs=self.n_jobs, progress=update)
         self._choose(results, y, scorer)

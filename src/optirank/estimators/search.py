@@ -1,8 +1,8 @@
-"""The search over families of classifiers: units x classes x chains in parallel.
+"""The search over a grid of settings: units x classes x chains in parallel.
 
 A family lists the settings of its grid, groups them into chains of neighbouring fits
 (what can run apart), and fits a chain on one training part for one class against the
-rest. Everything else of a search is the same for all. A unit is a training part with
+rest. A unit is a training part with
 the samples that its models score: a fold, or a split of a benchmark. Its samples are
 sorted once for all classes and settings. Any joblib backend can run the tasks.
 """
@@ -10,7 +10,6 @@ sorted once for all classes and settings. Any joblib backend can run the tasks.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
@@ -42,23 +41,25 @@ Fits = dict[PenaltyPair, Solution]  # of a chain
 
 
 @dataclass(frozen=True)
-class Family(ABC):
-    """A classifier with its grid.
+class Family:
+    """optirank with its grid: the reference set and the weights are learned together.
 
     ``names`` are the parameters of a setting. Without ``warm_start`` each setting is
-    fitted on its own, as the estimator does.
+    fitted on its own, as the estimator does. The laboratory's classifiers override
+    ``names``, ``fit_chain`` and, where they score something else, ``scores``.
     """
 
     l1s: tuple[float, ...]
     l2s: tuple[float, ...]
     _: KW_ONLY
+    n_references: tuple[float, ...] = (0.2,)
     tol: float = 1e-5
     max_iter: int = 10_000
     ties: str = "average"
     warm_start: bool = True
     candidates: NDArray | None = field(default=None, compare=False)  # mask of genes
 
-    names: ClassVar[tuple[str, ...]] = ("l1", "l2")
+    names: ClassVar[tuple[str, ...]] = ("n_reference", "l1", "l2")
 
     def settings(self) -> list[dict[str, Any]]:
         """The settings to try: the whole grid."""
@@ -82,7 +83,6 @@ class Family(ABC):
             pairs[setting["l1"], setting["l2"]] = None
         return {head: tuple(penalties[head]) for head in sorted(penalties)}
 
-    @abstractmethod
     def fit_chain(
         self,
         samples: Any,
@@ -91,12 +91,18 @@ class Family(ABC):
         head: Head,
         penalties: Sequence[PenaltyPair],
     ) -> Fits:
-        """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are
-        weights.
-
-        ``samples`` are orders of ``ranks.orders``; a family that needs more overrides
-        ``scores`` too.
+        """Fit the settings of a chain to orders of samples; ``y`` is 1 for the positive
+        class, ``v`` are weights.
         """
+        from optirank.solver.solve import solve_alternating, solve_grid
+
+        problem = self.problem(samples, y, v, *head)
+        if self.warm_start:
+            return solve_grid(problem, penalties, **self.accuracy)
+        return {
+            (l1, l2): solve_alternating(replace(problem, l1=l1, l2=l2), **self.accuracy)
+            for l1, l2 in penalties
+        }
 
     def scores(self, samples: Any, model: Solution) -> NDArray:
         """Decision scores of a model."""
@@ -104,41 +110,14 @@ class Family(ABC):
         return samples.scores(model.w, model.gamma, self.ties) / s + model.b
 
     @property
-    def _accuracy(self) -> dict[str, Any]:
+    def accuracy(self) -> dict[str, Any]:
+        """What a solver is told of accuracy."""
         return {"tol": self.tol, "max_iter": self.max_iter}
 
     def problem(self, orders: Any, y: NDArray, v: NDArray, n_reference: int) -> Problem:
         """The problem of a chain, without its penalties."""
-        return Problem(
-            orders,
-            y,
-            v,
-            n_reference,
-            ties=self.ties,
-            candidates=self.candidates,
-        )
-
-
-@dataclass(frozen=True)
-class OptirankFamily(Family):
-    """optirank: the reference set and the weights learned together."""
-
-    n_references: tuple[float, ...] = (0.2,)
-    names = ("n_reference", "l1", "l2")
-
-    def fit_chain(self, samples, y, v, head, penalties) -> Fits:
-        """See :class:`Family`."""
-        from optirank.solver.solve import solve_alternating, solve_grid
-
-        problem = self.problem(samples, y, v, *head)
-        if self.warm_start:
-            return solve_grid(problem, penalties, **self._accuracy)
-        return {
-            (l1, l2): solve_alternating(
-                replace(problem, l1=l1, l2=l2), **self._accuracy
-            )
-            for l1, l2 in penalties
-        }
+        options = {"ties": self.ties, "candidates": self.candidates}
+        return Problem(orders, y, v, n_reference, **options)
 
 
 @dataclass(frozen=True, kw_only=True)

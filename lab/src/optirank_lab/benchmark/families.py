@@ -57,6 +57,7 @@ class FixedReferenceFamily(Family):
     """Weights on ranks relative to a reference set that is given, as positions."""
 
     reference: tuple[int, ...] = ()
+    names = ("l1", "l2")
     needs_values: ClassVar[bool] = False
     needs_ranks: ClassVar[bool] = True
 
@@ -69,9 +70,9 @@ class FixedReferenceFamily(Family):
         gamma[genes] = 1.0
         problem = self.problem(samples.orders, y, v, len(genes))
         if self.warm_start:
-            return solve_grid_at(problem, gamma, penalties, **self._accuracy)
+            return solve_grid_at(problem, gamma, penalties, **self.accuracy)
         return {
-            (l1, l2): solve_at(replace(problem, l1=l1, l2=l2), gamma, **self._accuracy)
+            (l1, l2): solve_at(replace(problem, l1=l1, l2=l2), gamma, **self.accuracy)
             for l1, l2 in penalties
         }
 
@@ -97,7 +98,6 @@ class AnovaFamily(FixedReferenceFamily):
     samples.
     """
 
-    n_references: tuple[float, ...] = (0.2,)
     auxiliary: tuple | None = None  # values and labels of another data set
     names = ("n_reference", "l1", "l2")
     needs_values = True
@@ -137,6 +137,7 @@ class LogisticFamily(Family):
     ``l1_ratio = l1 / (2 l2 + l1)``, without standardising.
     """
 
+    names = ("l1", "l2")
     needs_values = True
     needs_ranks = False
 
@@ -153,7 +154,7 @@ class LogisticFamily(Family):
                 (l1, l2): ElasticNet(l1, l2 if l1 or l2 else RIDGE_FLOOR)
                 for l1, l2 in pairs
             }
-            fits = fit_weights_grid(matrix, loss, penalties, **self._accuracy)
+            fits = fit_weights_grid(matrix, loss, penalties, **self.accuracy)
             return {pair: solution(fits[pair], penalties[pair]) for pair in pairs}
 
         def solution(fit: BlockResult, penalty: ElasticNet) -> Solution:

@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.work import one_blas_thread
-from optirank.estimators.search import OptirankFamily, Unit
+from optirank.estimators.search import Family, Unit
 from optirank_lab.baselines.peers import PeerFailedError, run_peer
 from optirank_lab.benchmark.classifiers import (
     COUNTS,
@@ -148,7 +148,7 @@ def fit_grid(
     elif classifier.needs == "truth" and problem.truth is not None:
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
-    if device != "cpu" and isinstance(family, OptirankFamily | RankFamily):
+    if device != "cpu" and type(family) in (Family, RankFamily):
         train, *views = [
             orders_for(part.raw, device) for part in (problem.train, *parts)
         ]
@@ -211,7 +211,7 @@ def _view(part: Set, classifier: Classifier, *, counts: bool) -> Any:
 def _samples(part: Set, family: Any, dataset: NDArray | None = None) -> Any:
     from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
 
-    if isinstance(family, OptirankFamily):
+    if type(family) is Family:
         return order_for_fitting(part.raw, 1)
     return Samples(
         part.values if family.needs_values else None,
