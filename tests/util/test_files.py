@@ -13,7 +13,6 @@ from optirank._util.files import (
     check_outputs,
     file_digest,
     replacing,
-    write_bytes,
     write_text,
 )
 
@@ -59,7 +58,7 @@ def test_a_link_stays_a_link(tmp_path):
     there, link = tmp_path / "there.txt", tmp_path / "link.txt"
     there.write_text("old")
     link.symlink_to(there)
-    write_bytes(link, b"new")
+    write_text(link, "new")
     assert link.is_symlink()
     assert there.read_text() == "new"
 

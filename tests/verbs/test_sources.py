@@ -78,7 +78,6 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
     with pytest.raises(DataError, match="genes in common"):
         join_profiles([profiles_of(take_genes(data, [0])), profiles_of(second)])
     assert genes_of_queries(files) == data.var_names[50:150].tolist()
-    assert genes_of_queries([]) is None
 
 
 def test_genes_to_use_are_those_of_a_list_or_of_data(tmp_path):

@@ -119,13 +119,8 @@ def replacing(path: PathLike) -> Iterator[Path]:
 
 def write_text(path: PathLike, text: str) -> None:
     """Write a text file in one step."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: PathLike, content: bytes) -> None:
-    """Write a file in one step."""
     with replacing(path) as temporary:
-        temporary.write_bytes(content)
+        temporary.write_text(text, "utf-8", newline="")
 
 
 def file_digest(path: PathLike) -> str:

@@ -5,6 +5,7 @@ labels against the true classes.
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -206,7 +207,7 @@ def evaluate(
             open_profiles(
                 query, label=[label], known_genes=fitted.genes.tolist(), **reading
             ) as profiles,
-            on_cluster(dask),
+            on_cluster(dask) if dask else nullcontext(),
             using_threads(n_jobs or -1),
             progress_bar("predicting", shown=not is_on("quiet")) as update,
         ):

@@ -114,7 +114,7 @@ def train(
         mapping=opt.renamed(mapping),
         method=method,
         n_genes=n_genes or "auto",
-        query_genes=genes_of_queries(query or ()),
+        query_genes=genes_of_queries(query) if query else None,
         name=name,
         description=description,
         n_jobs=n_jobs or -1,
@@ -136,7 +136,7 @@ def train(
     with (
         outputs(written, inputs, force=force, suffix=".optirank") as target,
         opened as (data, source_column),
-        on_cluster(dask),
+        on_cluster(dask) if dask else nullcontext(),
     ):
         asked = replace(asked, batch=source_column)
         if len(data) > 1:
@@ -245,7 +245,7 @@ def design(
         per_class=per_class,
         min_mean=min_mean,
         max_mean=max_mean,
-        query_genes=genes_of_queries(query or ()),
+        query_genes=genes_of_queries(query) if query else None,
         name=name,
         description=description,
         n_jobs=n_jobs or -1,

@@ -33,13 +33,10 @@ _LOST = "the connection to the dask scheduler is lost: start it, and run this ag
 
 
 @contextlib.contextmanager
-def on_cluster(address: str | None) -> Iterator[None]:
+def on_cluster(address: str) -> Iterator[None]:
     """Let passes over opened files run on the workers of a dask scheduler, which must
-    see the same files; here without an address.
+    see the same files.
     """
-    if address is None:
-        yield
-        return
     with connect(address) as client:
         token = distribution.set(functools.partial(_show_all, client))
         try:

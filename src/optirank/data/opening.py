@@ -208,7 +208,6 @@ def open_sources(
     no other column is named.
     """
     columns = [*labels] if batch is None else [*labels, batch]
-    names = names_of_files(files)
     with contextlib.ExitStack() as stack:
         parts = [
             stack.enter_context(open_profiles(path, label=columns, **reading))
@@ -217,7 +216,7 @@ def open_sources(
         if len(parts) == 1:
             yield parts, batch
         else:
-            yield join_profiles(parts, names), batch or FILE_COLUMN
+            yield join_profiles(parts, names_of_files(files)), batch or FILE_COLUMN
 
 
 def names_of_files(paths: Sequence[Path]) -> list[str]:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import optirank
-from optirank._util.files import write_bytes
+from optirank._util.files import replacing
 from optirank._util.words import printable, some
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.confidence import Calibration, ErrorControl
@@ -93,7 +93,9 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
         raise FileExistsError(
             f"{path} exists: name another file, or replace it (overwrite=True)"
         )
-    write_bytes(path, to_bytes(model))
+    content = to_bytes(model)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def load(path: str | os.PathLike[str]) -> Model:

@@ -127,9 +127,8 @@ def shared_genes(
     return match.present
 
 
-def genes_of_queries(files: Sequence[Path]) -> list[str] | None:
-    """The genes that all of some files have, in the order of the first; None
-    without files.
+def genes_of_queries(files: Sequence[Path]) -> list[str]:
+    """The genes that all of some files have, in the order of the first.
 
     Of a table, which may be a list of genes, they are all names in it: of its lines,
     its columns and in its columns of text.
@@ -142,7 +141,5 @@ def genes_of_queries(files: Sequence[Path]) -> list[str] | None:
         else:
             with open_profiles(file) as profiles:
                 sets.append(profiles.genes.tolist())
-    if not sets:
-        return None
     common = set.intersection(*map(set, sets))
     return [name for name in sets[0] if name in common]

@@ -12,6 +12,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def predict_file(
     fitted = as_model(model)
     columns = [options.clusters] if options.clusters else []
     parts = []
-    with on_cluster(dask):
+    with on_cluster(dask) if dask else nullcontext():
         for file in paths:
             with open_profiles(
                 file, label=columns, known_genes=fitted.genes.tolist(), **reading

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -37,7 +37,7 @@ from optirank.verbs.performance import Performance, performance, size_table
 from optirank.verbs.training_set import TrainingSet
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from optirank._util.matrices import Progress
     from optirank.data.profiles import Profiles
@@ -174,10 +174,6 @@ def train_model(
     held_out, probabilities = _held_out_table(panel, training_set, fitted)
     truth, predicted = (held_out[name].to_numpy() for name in ("label", "predicted"))
     judged = performance(truth, predicted, probabilities, list(classes))
-    curve = [
-        (size, judged.balanced_accuracy if size == fitted.n_genes else accuracy, error)
-        for size, accuracy, error in fitted.curve
-    ]
     chance = 1.0 / len(classes)
     if judged.interval[0] <= chance:
         warn(
@@ -196,14 +192,8 @@ def train_model(
         n_genes=fitted.n_genes,
         panels=panels,
         n_features=len(fitted.genes),
-        card=Card(
-            **_origin(training_set, options, fitted),
-            curve=tuple(curve),
-            standard_error={size: error for size, _, error in curve}[fitted.n_genes],
-            balanced_accuracy=judged.balanced_accuracy,
-            interval=tuple(float(end) for end in judged.interval),
-            held_out=class_counts(truth, predicted, classes),
-            judged=tuple(_judged_sources(held_out, options.batch, classes)),
+        card=replace(
+            _training_card(training_set, options, fitted, held_out, judged),
             command=command,
             source=source or training_set.source,
             notes=(*said.notes, *said.warnings),
@@ -296,10 +286,18 @@ def _further_genes(training_set: TrainingSet, panel: SizedPanel) -> FurtherGenes
     return FurtherGenes(training_set.genes[genes], means)
 
 
-def _origin(
-    training_set: TrainingSet, options: TrainingOptions, fitted: Fitted
-) -> dict[str, Any]:
-    """What the card says of the data, and of the program."""
+def _training_card(
+    training_set: TrainingSet,
+    options: TrainingOptions,
+    fitted: Fitted,
+    held_out: pd.DataFrame,
+    judged: Performance,
+) -> Card:
+    """What there is to know of the data, the program and the held-out samples.
+
+    Of sources that were left out, files have their names; values of a column, which may
+    be patients, are numbered.
+    """
     samples = training_set.samples
     classes = [str(name) for name in samples.classes]
     counts = np.bincount(samples.codes, minlength=len(classes)).tolist()
@@ -315,42 +313,46 @@ def _origin(
     values = ValueCounter()
     values.add(fitted.X[:, fitted.panels[fitted.n_genes].columns])
     versions = {"optirank": __version__, "python": platform.python_version()}
-    return {
-        "name": options.name,
-        "description": options.description,
-        "method": options.method,
-        "label": ", ".join(options.label),
-        "batch": options.batch or "",
-        "sources": {valid_text(path.name): file_digest(path) for path in paths},
-        "labels_sha256": hashlib.sha256(
+    curve = [
+        (size, judged.balanced_accuracy if size == fitted.n_genes else accuracy, error)
+        for size, accuracy, error in fitted.curve
+    ]
+    left_out = []
+    by_source = held_out.groupby("source", sort=True) if options.batch else ()
+    for number, (source, part) in enumerate(by_source, 1):
+        is_file = options.batch == FILE_COLUMN
+        name = str(source) if is_file else f"{options.batch} {number}"
+        counted = class_counts(part["label"], part["predicted"], samples.classes)
+        left_out.append(JudgedSet(name, counted))
+    return Card(
+        name=options.name,
+        description=options.description,
+        method=options.method,
+        label=", ".join(options.label),
+        batch=options.batch or "",
+        sources={valid_text(path.name): file_digest(path) for path in paths},
+        labels_sha256=hashlib.sha256(
             "".join(lines).encode("utf-8", "surrogatepass")
         ).hexdigest(),
-        "n_samples": len(samples.codes),
-        "class_counts": dict(zip(classes, counts, strict=True)),
-        "n_genes_of_file": training_set.n_genes_of_file,
-        "n_folds": training_set.n_folds,
-        "values": values.result(),
-        "versions": versions | {name: version(name) for name in _VERSIONS},
-    }
-
-
-def _judged_sources(
-    held_out: pd.DataFrame, batch: str | None, classes: NDArray
-) -> Iterator[JudgedSet]:
-    """Of each source that was left out, how its samples were labelled.
-
-    Files have their names; values of a column, which may be patients, are numbered.
-    """
-    if not batch:
-        return
-    for number, (source, part) in enumerate(held_out.groupby("source", sort=True), 1):
-        name = str(source) if batch == FILE_COLUMN else f"{batch} {number}"
-        truth, predicted = part["label"].to_numpy(), part["predicted"].to_numpy()
-        yield JudgedSet(name, class_counts(truth, predicted, classes))
+        n_samples=len(samples.codes),
+        class_counts=dict(zip(classes, counts, strict=True)),
+        n_genes_of_file=training_set.n_genes_of_file,
+        n_folds=training_set.n_folds,
+        values=values.result(),
+        versions=versions | {name: version(name) for name in _VERSIONS},
+        curve=tuple(curve),
+        standard_error={size: error for size, _, error in curve}[fitted.n_genes],
+        balanced_accuracy=judged.balanced_accuracy,
+        interval=tuple(float(end) for end in judged.interval),
+        held_out=class_counts(
+            held_out["label"], held_out["predicted"], samples.classes
+        ),
+        judged=tuple(left_out),
+    )
 
 
 def class_counts(
-    truth: NDArray, predicted: NDArray, classes: NDArray
+    truth: ArrayLike, predicted: ArrayLike, classes: NDArray
 ) -> dict[str, ClassCounts]:
     """How the samples of each class that is there were labelled."""
     true_names = np.asarray(truth).astype(str)

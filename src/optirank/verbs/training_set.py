@@ -72,7 +72,20 @@ class TrainingSet:
                 note(text)
         self.source = source_of(parts)
         self.n_genes_of_file = len(parts[0].genes)
-        usable = _usable_genes(parts[0].genes, self.source, options)
+        names = parts[0].genes.astype(str).tolist()
+        usable = np.arange(len(names))
+        if options.exclude:
+            usable = np.flatnonzero(~excluded_genes(names, options.exclude))
+        if len(usable) < 2:
+            raise DataError(
+                f"{self.source}: {len(usable)} of {len(names)} genes are left to "
+                "choose from, and ranks need at least 2"
+            )
+        if options.query_genes is not None:
+            left = [names[k] for k in usable]
+            whose = "the data to be labelled have"
+            shared = shared_genes(left, self.source, options.query_genes, whose)
+            usable = usable[shared]
         self.data = [part.with_genes(usable) for part in parts]
         self.genes = self.data[0].genes
         obs = annotations_of(parts)
@@ -144,26 +157,6 @@ class TrainingSet:
                 f"and {self.source} has {len(self.genes)} that can be used; ask for "
                 "another number (n_genes=)"
             )
-
-
-def _usable_genes(
-    genes: NDArray, source: str, options: TrainingOptions
-) -> NDArray[np.intp]:
-    """Rising positions of the genes that are read."""
-    names = genes.astype(str).tolist()
-    usable = np.arange(len(names))
-    if options.exclude:
-        usable = np.flatnonzero(~excluded_genes(names, options.exclude))
-    if len(usable) < 2:
-        raise DataError(
-            f"{source}: {len(usable)} of {len(names)} genes are left to choose from, "
-            "and ranks need at least 2"
-        )
-    if options.query_genes is None:
-        return usable
-    left = [names[k] for k in usable]
-    whose = "the data to be labelled have"
-    return usable[shared_genes(left, source, options.query_genes, whose)]
 
 
 def _are_empty(block: Any) -> NDArray[np.bool_]:
