@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank.panel.samples import ClassSums, class_sums
-from optirank.ranks.orders import PLACE_STEPS
+from optirank.panel.samples import (
+    ClassSums,
+    DrawnSamples,
+    class_sums,
+    fold_matrix,
+    keys_of_names,
+)
+from optirank.ranks.orders import PLACE_STEPS, places_in_sample
 from optirank_lab.baselines.transformers import label_correlations
 
 
@@ -122,13 +128,14 @@ def test_sums_are_those_of_plain_numpy_and_squares_lose_no_digit(form):
         assert found == exact.tolist()
 
 
-def test_samples_move_from_one_part_into_others():
-    rng = np.random.default_rng(0)
-    places = rng.integers(0, 9, (30, 5)) / 8
-    codes, parts = np.arange(30) % 3, np.arange(30) % 4
-    moved = np.arange(20)  # of these, those of part 0 stay
-    whole = class_sums(places, codes, 3).parted(places[moved], codes[moved], parts[:20])
-    parts[20:] = 0
-    expected = class_sums(places, codes, 3, parts)
-    for name, total in vars(whole).items():
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_the_sums_of_drawn_samples_move_into_their_folds(form):
+    X = np.random.default_rng(0).poisson(1.0, (60, 8)).astype(float)
+    codes = np.arange(60) % 3
+    drawn = DrawnSamples(codes, keys_of_names(range(8)), 3, n_folds=4, per_class=10)
+    fold_matrix(form(X), [drawn])
+    sums, _, _, fold_of, _ = drawn.result()
+    assert np.bincount(fold_of + 1)[0] == 30
+    expected = class_sums(places_in_sample(X), codes, 3, fold_of + 1)
+    for name, total in vars(sums).items():
         np.testing.assert_array_equal(total, vars(expected)[name])

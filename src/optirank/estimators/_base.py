@@ -43,9 +43,7 @@ from optirank.solver.problem import Problem, Solution, sample_weights
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
 
-# Solves the problem of the class that is given; the last argument is called at each
-# stage
-BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
+BinarySolver = Callable[[Problem, object], Solution]  # of the class that is given
 
 logger = logging.getLogger("optirank")
 
@@ -291,14 +289,9 @@ class RankLinearClassifier(RankClassifier, ABC):
         with one_blas_thread():
             parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
             solutions = parallel(
-                delayed(solve)(problem, label, self._progress(label))
+                delayed(self._solve_and_tell)(solve, problem, label)
                 for label, problem in problems.items()
             )
-        self._keep(solutions)
-        return self
-
-    def _keep(self, solutions: list[Solution]) -> None:
-        """Fitted attributes, one row per problem."""
         self.coef_ = np.array([solution.w for solution in solutions])
         self.intercept_ = np.array([solution.b for solution in solutions])
         self.reference_weights_ = np.array([solution.gamma for solution in solutions])
@@ -313,19 +306,25 @@ class RankLinearClassifier(RankClassifier, ABC):
                 f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} "
                 f"before they reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
-                stacklevel=4,  # the line that calls fit, which calls _fit_orders
+                stacklevel=3,  # the line that calls fit, which calls this
             )
+        return self
 
-    def _progress(self, positive: object) -> Callable[[dict], None] | None:
-        """What prints the stages of a fit, where that is asked for."""
-        if not self.verbose:
-            return None
-
-        def tell(entry: dict) -> None:
-            told = (
-                f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
-                for name, value in entry.items()
-            )
-            print(f"[{type(self).__name__}] {positive}: {', '.join(told)}")
-
-        return tell
+    def _solve_and_tell(
+        self, solve: BinarySolver, problem: Problem, positive: object
+    ) -> Solution:
+        """Solve the problem of a class, and print the stages where that is
+        asked for.
+        """
+        solution = solve(problem, positive)
+        if self.verbose:
+            end = {"stage": "fitted", "objective": solution.objective}
+            for entry in solution.path or [end]:
+                told = (
+                    f"{name} {value:.6g}"
+                    if isinstance(value, float)
+                    else f"{name} {value}"
+                    for name, value in entry.items()
+                )
+                print(f"[{type(self).__name__}] {positive}: {', '.join(told)}")
+        return solution

@@ -60,7 +60,7 @@ class OptirankClassifier(RankLinearClassifier):
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     verbose : int, default=0
-        1 prints a line for each stage.
+        1 prints a line for each stage, when the problem of a class is solved.
 
     Attributes
     ----------
@@ -157,15 +157,15 @@ class OptirankClassifier(RankLinearClassifier):
                 "start, use side='best' or algorithm='alternating'"
             )
 
-    def _solve(self, problem: Problem, positive: object, callback) -> Solution:
+    def _solve(self, problem: Problem, positive: object) -> Solution:
         """Solve the problem of one class."""
         from optirank.solver.bpcd import solve_bpcd
         from optirank.solver.solve import solve_alternating
 
         options: Any = {"tol": self.tol, "max_iter": int(self.max_iter)}
         if self.algorithm == "bpcd":
-            return solve_bpcd(problem, callback=callback, **options)
-        return solve_alternating(problem, side=self.side, callback=callback, **options)
+            return solve_bpcd(problem, **options)
+        return solve_alternating(problem, side=self.side, **options)
 
 
 class RankLogisticRegression(RankLinearClassifier):
@@ -234,16 +234,13 @@ def solver_at(
     by default all genes.
     """
 
-    def solve(problem: Problem, positive: object, callback) -> Solution:
+    def solve(problem: Problem, positive: object) -> Solution:
         from optirank.solver.convex import solve_at
 
         gamma = np.zeros(problem.n_genes)
         gamma[slice(None) if references is None else references[positive]] = 1.0
         options = {"tol": estimator.tol, "max_iter": int(estimator.max_iter)}
-        solution = solve_at(problem, gamma, **options)
-        if callback is not None:
-            callback({"stage": "fitted", "objective": solution.objective})
-        return solution
+        return solve_at(problem, gamma, **options)
 
     return solve
 

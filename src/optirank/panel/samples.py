@@ -79,13 +79,6 @@ class ClassSums:
         totals = self.sums.reshape(-1, d), self.leading, self.trailing
         add_places(indptr, genes, values, cells, parts, PLACE_STEPS, *totals)
 
-    def parted(self, X: Any, codes: NDArray, parts: NDArray) -> ClassSums:
-        """The same sums of one part, where some of its samples are in other parts."""
-        of_some = class_sums(X, codes, self.sizes.shape[1], parts)
-        for name, total in vars(of_some).items():
-            total[0] = vars(self)[name][0] - total[1:].sum(axis=0)
-        return of_some
-
     def correlations(self, parts: NDArray | None = None) -> NDArray:
         """Correlations with the label of each class; 0 for genes that do not vary.
 
@@ -297,7 +290,9 @@ class DrawnSamples:
         if fold_of is None:
             fold_of = np.full(len(self._codes), -1)
             fold_of[rows[order]] = folds
-            sums = sums.parted(places, codes, fold_of[rows] + 1)
+            sums = class_sums(places, codes, sums.sizes.shape[1], fold_of[rows] + 1)
+            for name, of_parts in vars(sums).items():  # part 0 has all other samples
+                of_parts[0] = vars(self.sums)[name][0] - of_parts[1:].sum(axis=0)
         del places
         X = X[order].tocsc() if is_sparse else X[order]
         return sums, rows[order], X, fold_of, n_repeated

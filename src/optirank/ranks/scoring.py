@@ -97,33 +97,20 @@ def weighted_ranks(
         values = _dense(X[rows][:, asked])
         reference = _dense(X[rows][:, among])
         for rank, value, known in zip(ranks[rows], values, reference, strict=True):
-            rank[:] = _sum_below(value, known, weights, t)
+            order = known.argsort()
+            # the sum of the weights before each place
+            sums = np.concatenate([[0.0], weights[order].cumsum()])
+            known = known[order]
+            # sorted values make the searches two to three times faster, with the sort
+            order = value.argsort()
+            keys = value[order]
+            below = sums[known.searchsorted(keys, "left")]
+            up_to = sums[known.searchsorted(keys, "right")]
+            rank[order] = (1.0 - t) * below + t * up_to
     ranks -= offset
     if scale:
         ranks /= weights.sum()
     return ranks
-
-
-def _sum_below(
-    values: NDArray, known: NDArray, weights: NDArray, t: float
-) -> NDArray[np.float64]:
-    """Weights of the values ``known`` below each of ``values``, and ``t`` times those
-    at it.
-
-    Sorted values make the binary searches two to three times faster, sorting them
-    included.
-    """
-    order = known.argsort()
-    # the sum of the weights before each place
-    sums = np.concatenate([[0.0], weights[order].cumsum()])
-    known = known[order]
-    order = values.argsort()
-    keys = values[order]
-    below = sums[known.searchsorted(keys, "left")]
-    up_to = sums[known.searchsorted(keys, "right")]
-    out = np.empty(values.size)
-    out[order] = (1.0 - t) * below + t * up_to
-    return out
 
 
 def _dense(X: Any) -> NDArray:

@@ -48,7 +48,6 @@ def solve_bpcd(
     path_step: float = 100.0,
     integral: bool = True,
     refit: bool = True,
-    callback: Callable[[dict], None] | None = None,
 ) -> Solution:
     """Solve the problem as the paper does, then (w, b) to convergence at its set.
 
@@ -74,8 +73,6 @@ def solve_bpcd(
             scale = trace[min(SCALE_ITERATION, len(trace)) - 1]
         converged &= solved
         path.append(descent.summary(len(trace)))
-        if callback is not None:
-            callback(path[-1])
         if not integral or descent.has_ended:
             break
         if len(path) > MAX_RELAXATIONS:

@@ -10,7 +10,7 @@ exchanges from the neighbour's set take the place of a whole solve.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +33,6 @@ def solve_alternating(
     side: str = "best",
     tol: float = 1e-5,
     max_iter: int = 10_000,
-    callback: Callable[[dict], None] | None = None,
 ) -> Solution:
     """Solve a problem from the rising start, the falling one, or the better of both.
 
@@ -45,12 +44,11 @@ def solve_alternating(
     tol : of the last refit.
     max_iter : steps at most from each start; a stage under way is ended, and (w, b) get
         a few more.
-    callback : gets a dict for each stage.
     """
     only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
         return solve_at(problem, only, tol=tol, max_iter=max_iter)
-    run = Run(problem, callback, max_iter=max_iter)
+    run = Run(problem, max_iter=max_iter)
     states = run.starts(side)
     for (n_rounds, limit), margin in ((c.SCREEN, c.FAR), (c.RELAXED, c.CLOSE)):
         states = {
@@ -95,14 +93,11 @@ class State:
 
 
 class Run:
-    """The stages of one solve, with its matrices and buffers; ``callback`` gets a dict
-    for each stage.
-    """
+    """The stages of one solve, with its matrices and buffers."""
 
     def __init__(
         self,
         problem: Problem,
-        callback: Callable[[dict], None] | None = None,
         matrices: ProblemMatrices | None = None,
         max_iter: int = 10_000,
     ) -> None:
@@ -115,15 +110,12 @@ class Run:
         self.feasible = problem.feasible
         ridge = max(problem.l2, c.RELAXED_RIDGE)
         self._on_the_way = replace(problem, l2=ridge).penalty  # until gamma is a set
-        self._callback = callback
         self._path: list[dict] = []
 
     def _note(self, stage: str, state: State, **more: object) -> State:
         """Write down where a stage ended."""
         entry = {"stage": stage, "objective": float(state.objective), **more}
         self._path.append(entry)
-        if self._callback is not None:
-            self._callback(entry)
         return state
 
     def round(self, state: State, lambda_p: float = 0.0) -> State:
