@@ -6,7 +6,7 @@ by name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -92,18 +92,3 @@ class Card:
     command: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    def of_size(self, n_genes: int) -> Card:
-        """The card of a smaller panel: its own accuracy, and nothing of its classes."""
-        own = (point for point in self.curve if point[0] == n_genes)
-        _, accuracy, error = next(own, (n_genes, None, None))
-        return replace(
-            self,
-            curve=tuple(point for point in self.curve if point[0] <= n_genes),
-            balanced_accuracy=accuracy,
-            standard_error=error,
-            interval=(),
-            held_out={},
-            judged=(),
-            baselines={},
-        )

@@ -213,7 +213,7 @@ class Model:
         return self.panel.probabilities(self.decision_function(X, genes))
 
     def smaller(self, n_genes: int) -> Model:
-        """The model of another panel of the path, without training."""
+        """The model of a smaller panel of the path, without training."""
         if n_genes not in self.panels:
             raise ValueError(
                 f"there is no panel of {n_genes} genes in the model: there are panels "
@@ -222,13 +222,22 @@ class Model:
         if n_genes == self.n_genes:
             return self
         panels = {size: panel for size, panel in self.panels.items() if size <= n_genes}
-        return replace(
-            self,
-            n_genes=n_genes,
-            panels=panels,
-            card=self.card.of_size(n_genes),
-            digest="",
+        points = tuple(point for point in self.card.curve if point[0] <= n_genes)
+        accuracy, error = next(
+            (figures for size, *figures in points if size == n_genes), (None, None)
         )
+        # What the curve does not say of the smaller panel is not known
+        card = replace(
+            self.card,
+            curve=points,
+            balanced_accuracy=accuracy,
+            standard_error=error,
+            interval=(),
+            held_out={},
+            judged=(),
+            baselines={},
+        )
+        return replace(self, n_genes=n_genes, panels=panels, card=card, digest="")
 
     def find_genes(self, names: Iterable[str]) -> GeneMatch:
         """Where the genes of the panel are among those of some data.

@@ -218,7 +218,7 @@ def _of_query(current: NDArray, genes: NDArray, run_pass: Pass) -> NDArray:
     labels = current.argmax(axis=1)
     rows = _surest(current, labels)
     teaching = PerSample(ranks)
-    run_pass([teaching], genes, rows)
+    run_pass([teaching], genes, rows=rows)
     means = teaching.result().mean(axis=0)
     model = LogisticRegression(C=_C, class_weight="balanced", max_iter=500, tol=1e-3)
     model.fit(teaching.result() - means, labels[rows])

@@ -10,6 +10,7 @@ target error raises its threshold where the query's own confidences are low.
 from __future__ import annotations
 
 import importlib.util
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,15 @@ from optirank.model.confidence import raise_threshold
 from optirank.model.file import model_digest
 from optirank.model.likeness import ValueCounter, note_values
 from optirank.model.model import Model
-from optirank.model.tree import SURE
-from optirank.panel.further import MOST_SAMPLES, Agreement, RanksByLabel, agreement_of
+from optirank.model.tree import NO_LABEL, SURE, Descent
+from optirank.panel.further import (
+    MOST_SAMPLES,
+    Agreement,
+    RanksByLabel,
+    agreement_of,
+    learn_from_query,
+    sharpened,
+)
 from optirank.panel.votes import centred_ranks
 from optirank.ranks.scoring import best_class
 from optirank.verbs.checks import Checks
@@ -118,17 +126,15 @@ class Labelling:
         self.moments.merge(other.moments)
         self.sample = other.sample
 
-    def result(self) -> tuple[NDArray, ...]:
+    def result(self) -> tuple[NDArray, NDArray, NDArray, Agreement | None]:
         """Of all samples: scores, likeness, and whether all genes of the panel have the
-        same value.
+        same value; and the agreement of other genes, None where the model stores none.
         """
-        return tuple(np.concatenate(parts) for parts in zip(*self._parts, strict=True))
-
-    def agreement(self) -> Agreement | None:
-        """That of other genes with the labels; None where the model stores none."""
-        if self._means is None:
-            return None
-        return agreement_of(self._means, *self._ranks.result())
+        scores, likeness, is_tied = map(np.concatenate, zip(*self._parts, strict=True))
+        agreement = None
+        if self._means is not None:
+            agreement = agreement_of(self._means, *self._ranks.result())
+        return scores, likeness, is_tied, agreement
 
 
 def label_profiles(
@@ -144,11 +150,11 @@ def label_profiles(
         look = Labelling(model, profiles)
         size = min(_BLOCK_SAMPLES, block_rows(len(look.genes)))
         run_pass(profiles, [look], size=size, progress=progress)
-        scores, likeness, is_tied = look.result()
+        scores, likeness, is_tied, agreement = look.result()
         checks = Checks(
             classes=model.classes.tolist(),
             n_samples=profiles.n_samples,
-            compared=look.agreement(),
+            compared=agreement,
             likeness=float(np.median(likeness)),
             missing=1.0 - float(look.match.present.mean()),
         )
@@ -156,7 +162,13 @@ def label_profiles(
         chosen = best_class(scores)
         probabilities = model.panel.probabilities(scores)
         if options.adapt:
-            probabilities = _learn(profiles, model, scores, probabilities)
+            learned = learn_from_query(
+                model.panel.probabilities(scores, calibrated=False),
+                partial(run_pass, profiles),
+                len(profiles.genes),
+            )
+            mean_confidence = float(probabilities.max(axis=1).mean())
+            probabilities = sharpened(learned, mean_confidence)
             plain, chosen = chosen, probabilities.argmax(axis=1)
             changed["n_changed"] = int((chosen != plain).sum())
             note(
@@ -269,20 +281,6 @@ def note_missing_genes(model: Model, match: GeneMatch) -> None:
         note(f"{cost}: labels are less certain")
 
 
-def _learn(
-    profiles: Profiles, model: Model, scores: NDArray, plain: NDArray
-) -> NDArray[np.float64]:
-    """Probabilities of all samples, learned from the query."""
-    from optirank.panel.further import learn_from_query, sharpened
-
-    def over_query(looks: Any, genes: Any = None, rows: Any = None) -> None:
-        run_pass(profiles, looks, genes, rows=rows)
-
-    uncalibrated = model.panel.probabilities(scores, calibrated=False)
-    learned = learn_from_query(uncalibrated, over_query, len(profiles.genes))
-    return sharpened(learned, float(plain.max(axis=1).mean()))
-
-
 def _decide(
     model: Model,
     options: PredictOptions,
@@ -297,23 +295,20 @@ def _decide(
     Columns with the label, its confidence and why it is withheld, and of a tree with
     the leaf; the class of each sample; and the ``threshold`` with its reason.
     """
-    confidence = probabilities[np.arange(len(chosen)), chosen]
     columns = {}
-    is_coarse = np.zeros(len(chosen), dtype=bool)
     if model.tree is None:
-        threshold, why = _threshold(model, confidence, options)
-        codes = chosen
-        is_below = confidence < threshold
+        codes = chosen[:, None]
+        way = Descent(codes, np.take_along_axis(probabilities, codes, axis=1))
     else:
         way = model.tree.descend(probabilities, model.classes)
-        threshold, why = _threshold(model, way.confidence, options)
-        codes, confidence = way.label(threshold)
-        is_below = way.confidence[:, 0] < threshold
-        is_coarse = ~is_below & (way.confidence[:, -1] < threshold)
         leaves = model.tree.positions(model.classes.astype(str))
         chosen = (way.leaf[:, None] == leaves).argmax(axis=1)
         columns["leaf"] = model.classes.astype(str).astype(object)[chosen]
         columns["leaf_confidence"] = way.confidence[:, -1]
+    threshold, why = _threshold(model, way.confidence, options)
+    codes, confidence = way.label(threshold)
+    is_below = codes == NO_LABEL
+    is_coarse = ~is_below & (way.confidence[:, -1] < threshold)
     rule: dict[str, Any] = {}
     if why:
         rule = {"threshold": float(threshold), "threshold_reason": why}
@@ -329,7 +324,7 @@ def _decide(
             f"{samples} the same value in all genes of the panel, and no label is given"
         )
     words = np.array([*model.labels, withheld_word(model.labels)], dtype=object)
-    places = np.where(is_below | is_tied, len(words) - 1, codes)
+    places = np.where(is_tied, NO_LABEL, codes)  # without a label the last word
     columns["label"] = words[places]
     columns["confidence"] = confidence
     if model.terms:
@@ -347,7 +342,7 @@ def _threshold(
     model: Model, confidence: NDArray, options: PredictOptions
 ) -> tuple[float, str]:
     """The confidence below which labels are withheld, and where it comes from; "" where
-    none are. ``confidence`` is (n, levels) where labels are a tree.
+    none are. ``confidence`` is (n, levels).
     """
     target = options.target_error
     if options.threshold is not None:
