@@ -254,18 +254,31 @@ def gene_profiles(
         note(f"{what} more than once: {some(repeated)}")
     names = _names_of_features(var, source, gene_column, set(known_genes))
     features = np.flatnonzero(_are_genes(names, var))
-    group, unique = pd.factorize(names[features])
-    first = np.unique(group, return_index=True)[1]
+    names = names[features]
+    group, unique = pd.factorize(names)
     profiles = Profiles(
         X=X,
         obs=obs,
         genes=np.asarray(unique, dtype=object),
-        columns=features,
-        gene_of_column=group,
+        columns=features[np.unique(group, return_index=True)[1]],
+        gene_of_column=None,
         source=source,
         raw_genes=frozenset(map(str, raw_genes)),
     )
-    return _with_unique_genes(profiles, names[features], first)
+    if len(unique) == len(names):
+        return profiles
+    # Some features of some samples, evenly spaced, tell what values are
+    looked_at = features[:: max(1, len(features) // _SCALE_GENES)]
+    rows = np.arange(0, len(obs), max(1, len(obs) // _SCALE_SAMPLES))
+    values = read_values(replace(profiles, columns=looked_at), rows=rows)
+    are_counts = value_scale(values) == "counts"
+    how = "their counts are summed" if are_counts else "the first of each is used"
+    repeated = duplicates(names)
+    what = counted(len(repeated), "gene name occurs", "gene names occur")
+    note(f"{what} more than once, {how}: {some(repeated)}")
+    if are_counts:
+        return replace(profiles, columns=features, gene_of_column=group)
+    return profiles
 
 
 def _names_of_features(
@@ -342,25 +355,3 @@ def _are_genes(names: NDArray, var: pd.DataFrame) -> NDArray[np.bool_]:
     for text in left_out:
         note(text)
     return is_gene
-
-
-def _with_unique_genes(
-    profiles: Profiles, names: NDArray, first: NDArray[np.intp]
-) -> Profiles:
-    """Profiles in which features that share a name are summed, where values are
-    counts, else the first of each is taken. Some features of some samples, evenly
-    spaced, tell what values are.
-    """
-    alone = replace(profiles, columns=profiles.columns[first], gene_of_column=None)
-    repeated = duplicates(names)
-    if not repeated:
-        return alone
-    step = max(1, len(names) // _SCALE_GENES)
-    features = profiles.columns[::step]
-    looked_at = replace(profiles, columns=features, gene_of_column=None)
-    rows = np.arange(0, len(profiles.obs), max(1, len(profiles.obs) // _SCALE_SAMPLES))
-    counts = value_scale(read_values(looked_at, rows=rows)) == "counts"
-    how = "their counts are summed" if counts else "the first of each is used"
-    what = counted(len(repeated), "gene name occurs", "gene names occur")
-    note(f"{what} more than once, {how}: {some(repeated)}")
-    return profiles if counts else alone

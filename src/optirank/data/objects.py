@@ -16,7 +16,7 @@ import pandas as pd
 from optirank._util.words import collected_notes, note, some
 from optirank.data.genes import gene_profiles, join_profiles
 from optirank.data.passes import is_dask
-from optirank.data.profiles import FILE_COLUMN, DataError, Profiles, check_column, need
+from optirank.data.profiles import FILE_COLUMN, DataError, Profiles
 
 # Where other containers have tables that are AnnData: MuData, SpatialData
 TABLES_OF = {"mod": "modalities", "tables": "tables"}
@@ -58,13 +58,11 @@ def profiles_of(
                     f"{type(data).__name__}"
                 )
             profiles = _profiles_of_frame(data, [*label, *exclude])
-            for column in label:
-                check_column(profiles.obs, column, profiles.source)
         else:
-            adata = anndata_of(data, table)
-            _check_anndata(adata)
-            reading = layer, gene_column, known_genes
-            profiles = profiles_of_parts(adata, "adata", *reading)
+            parts = anndata_of(data, table)
+            profiles = profiles_of_parts(
+                parts, "adata", layer, gene_column, known_genes
+            )
     return replace(profiles, notes=tuple(said.notes))
 
 
@@ -77,39 +75,33 @@ def anndata_of(thing: Any, table: str | None = None) -> Any:
     """The AnnData of a SpatialData or MuData object, by the name of the table or
     modality; an AnnData is itself.
     """
-    for key, what in TABLES_OF.items():
+    kind = type(thing).__name__
+    for key in TABLES_OF:
         tables = getattr(thing, key, None)
         if hasattr(tables, "keys"):
-            return choose_table(tables, table, f"the {type(thing).__name__}", what)
+            return choose_table(tables, table, f"the {kind}", key)
     if table is not None:
-        raise DataError(
-            f"table={table!r}: a {type(thing).__name__} has no tables, leave it out"
-        )
-    return thing
+        raise DataError(f"table={table!r}: a {kind} has no tables, leave it out")
+    if all(hasattr(thing, name) for name in ("obs", "var", "obsm", "uns")):
+        return thing
+    raise TypeError(
+        "profiles are read from an AnnData, a SpatialData, a MuData or a DataFrame, "
+        f"not a {kind}: read a file first (anndata.read_h5ad), and name the genes of "
+        "an array (pandas.DataFrame(array, columns=genes))"
+    )
 
 
-def choose_table(tables: Any, name: str | None, source: object, what: str) -> Any:
+def choose_table(tables: Any, name: str | None, source: str, key: str) -> Any:
     """The table to read: the one that is named, or the only one."""
     names = sorted(map(str, tables))
     if name is None and len(names) != 1:
         raise DataError(
-            f"{source} has {len(names)} {what}, {some(names)}: name one of them "
-            "(table=); points have to be aggregated first"
+            f"{source} has {len(names)} {TABLES_OF[key]}, {some(names)}: name one of "
+            "them (table=); points have to be aggregated first"
         )
     if name not in (None, *names):
         raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
     return tables[name or names[0]]
-
-
-def _check_anndata(adata: Any) -> None:
-    """Refuse what is no AnnData, with what makes one of it."""
-    if all(hasattr(adata, name) for name in ("obs", "var", "obsm", "uns")):
-        return
-    raise TypeError(
-        "profiles are read from an AnnData, a SpatialData, a MuData or a DataFrame, "
-        f"not a {type(adata).__name__}: read a file first (anndata.read_h5ad), and "
-        "name the genes of an array (pandas.DataFrame(array, columns=genes))"
-    )
 
 
 def profiles_of_parts(
@@ -132,7 +124,7 @@ def profiles_of_parts(
     part: Any = adata
     if raw is not None and layer == _RAW:
         part, layer = raw, None
-    elif raw is not None and layer is None and gene_column is None:
+    elif raw is not None and not (layer or gene_column):
         in_x, in_raw = adata.var.index, raw.var.index
         part = raw if _raw_has_more(known_genes, in_x, in_raw) else adata
     if layer is not None and layer not in adata.layers:
@@ -152,10 +144,14 @@ def profiles_of_parts(
             "its dask array does not know its number of samples: call "
             "compute_chunk_sizes() on it first"
         )
+    obs, var = (
+        frame.to_memory() if hasattr(frame, "to_memory") else frame  # a lazy one
+        for frame in (adata.obs, part.var)
+    )
     return gene_profiles(
         matrix,
-        _in_memory(adata.obs),
-        _in_memory(part.var),
+        obs,
+        var,
         source,
         gene_column,
         known_genes,
@@ -179,14 +175,6 @@ def _raw_has_more(
         f"{n_in_raw}"
     )
     return True
-
-
-def _in_memory(frame: Any) -> pd.DataFrame:
-    """A table of annotations; that of a lazy AnnData is read."""
-    if not hasattr(frame, "to_memory"):
-        return frame
-    need("xarray", "dask", "a lazy AnnData")
-    return frame.to_memory()
 
 
 def _profiles_of_frame(data: Any, no_genes: Sequence[str]) -> Profiles:
@@ -238,7 +226,7 @@ def _label_columns(label: Any, data: Any, table: str | None) -> tuple[str, ...]:
     """The columns that are named, from coarse to fine; none where these are labels."""
     if isinstance(label, str):
         return (label,)
-    frame = data if is_frame(data) else getattr(anndata_of(data, table), "obs", None)
+    frame = data if is_frame(data) else anndata_of(data, table).obs
     is_list = isinstance(label, list | tuple)
     if is_list and set(getattr(frame, "columns", ())).issuperset(label):
         return tuple(label)

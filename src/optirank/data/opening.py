@@ -112,7 +112,7 @@ def open_profiles(
                     layer,
                     gene_column,
                     known_genes,
-                    lambda element: stored_matrix(element, path),
+                    stored_matrix,
                 )
             obs = profiles.obs
             if about is not None:

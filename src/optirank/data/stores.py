@@ -41,18 +41,18 @@ def open_store(path: Path, table: str | None, stack: contextlib.ExitStack) -> An
         root = stack.enter_context(h5py.File(path, "r"))
     else:
         raise DataError(f"{path} is not an HDF5 file: fetch it again")
-    for key, what in TABLES_OF.items():
+    for key in TABLES_OF:
         tables = root.get(key)
         if hasattr(tables, "keys") and "var" not in tables and "X" not in root:
-            return _anndata_parts(choose_table(tables, table, path, what), path)
+            return _anndata_parts(choose_table(tables, table, str(path), key))
     if table is not None:
         raise DataError(f"{path} holds a single table: leave table= out")
     if "obs" in root and "var" in root:
-        return _anndata_parts(root, path)
+        return _anndata_parts(root)
     groups = [key for key in root if hasattr(root[key], "keys")]
     genomes = [key for key in groups if "indptr" in root[key]]
     if len(genomes) == 1:
-        return _tenx_parts(root[genomes[0]], path)
+        return _tenx_parts(root[genomes[0]])
     if genomes:
         raise DataError(f"{path} holds several genomes, {some(genomes)}: split it")
     raise DataError(
@@ -61,8 +61,13 @@ def open_store(path: Path, table: str | None, stack: contextlib.ExitStack) -> An
     )
 
 
-def _anndata_parts(group: Any, path: Path) -> Any:
+def _anndata_parts(group: Any) -> Any:
     """The parts of an AnnData, or of its raw, which has no obs; tables are read."""
+    frames = {}
+    for key in ("obs", "var"):
+        if key in group:
+            _check_sizes(group[key])
+            frames[key] = read_elem(group[key])
     X = group.get("X")
     is_null = X is not None and X.attrs.get("encoding-type") == "null"
     raw = group.get("raw")
@@ -70,22 +75,15 @@ def _anndata_parts(group: Any, path: Path) -> Any:
     return SimpleNamespace(
         X=None if is_null else X,
         layers=group.get("layers", {}),
-        obs=_frame(group["obs"], path) if "obs" in group else None,
-        var=_frame(group["var"], path),
-        raw=_anndata_parts(raw, path) if has_raw else None,
+        obs=frames.get("obs"),
+        var=frames["var"],
+        raw=_anndata_parts(raw) if has_raw else None,
     )
 
 
-def _frame(element: Any, path: Path) -> pd.DataFrame:
-    """A table of samples or genes."""
-    _check_sizes(element, path)
-    frame: Any = read_elem(element)
-    return frame.set_axis(frame.index.astype(str))
-
-
-def _tenx_parts(group: Any, path: Path) -> Any:
+def _tenx_parts(group: Any) -> Any:
     """The parts of a matrix of 10x: of version 2, or of version 3 with features."""
-    _check_sizes(group, path)
+    _check_sizes(group)
 
     def texts(key: str) -> list[str]:
         return list(group[key].asstr("utf-8")[:])
@@ -128,57 +126,45 @@ def _tenx_features(ids: list[str], names: list[str], types: list[str]) -> pd.Dat
     return pd.DataFrame(columns, index=pd.Index(names, dtype=str))
 
 
-def stored_matrix(element: Any, path: Path) -> Any:
+def stored_matrix(element: Any) -> Any:
     """A matrix of numbers, left where it is stored."""
-    _check_sizes(element, path)
+    _check_sizes(element)
     if not hasattr(element, "keys"):
         if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
             raise DataError(
-                f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; "
-                "it should be a matrix of numbers"
+                f"X has shape {tuple(element.shape)} and type {element.dtype}; it "
+                "should be a matrix of numbers"
             )
-        _note_absent_chunks(element)
+        _check_chunks(element)
         return element
     kind = str(element.attrs.get("encoding-type", ""))
     if not kind.startswith(("csr", "csc")):
-        raise DataError(
-            f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC"
-        )
-    if _n_absent_chunks(element["indices"]):  # of positions that are not all zero
-        raise DataError(
-            f"a chunk of {element['indices'].name} is not there: the folder is not "
-            "complete, copy or fetch it again"
-        )
-    _note_absent_chunks(element["data"])
-    return _stored_sparse(element)
-
-
-def _stored_sparse(group: Any) -> Any:
-    """anndata's matrix of a group whose parts fit together."""
-    shape = tuple(int(n) for n in group.attrs.get("shape", (0, 0)))
-    stored = sparse_dataset(group)
-    data = group["data"]
-    pointers = np.asarray(group["indptr"][:], dtype=np.int64)
+        raise DataError(f"X is stored as {kind!r}; it should be dense, CSR or CSC")
+    data, indices = element["data"], element["indices"]
+    _check_chunks(indices, are_positions=True)
+    _check_chunks(data)
     if np.dtype(data.dtype).kind not in "fiub":
         raise ValueError(f"its values are of type {data.dtype}, not numbers")
+    shape = tuple(int(n) for n in element.attrs.get("shape", (0, 0)))
+    pointers = np.asarray(element["indptr"][:], dtype=np.int64)
     if (
-        len(pointers) != shape[stored.format == "csc"] + 1
+        len(pointers) != shape[kind.startswith("csc")] + 1
         or pointers[0] != 0
         or (np.diff(pointers) < 0).any()
         or pointers[-1] != data.shape[0]
-        or data.shape != group["indices"].shape
+        or data.shape != indices.shape
     ):
         raise ValueError("the parts of its sparse matrix do not fit together")
-    return stored
+    return sparse_dataset(element)
 
 
-def _check_sizes(element: Any, path: Path) -> None:
+def _check_sizes(element: Any) -> None:
     """Refuse an array, or a group of arrays, that says it is far larger than
     is stored.
     """
     if hasattr(element, "keys"):
         for key in element:
-            _check_sizes(element[key], path)
+            _check_sizes(element[key])
         return
     if element.shape is None:
         return
@@ -189,29 +175,28 @@ def _check_sizes(element: Any, path: Path) -> None:
     # more than the thousand of deflate; a bomb exceeds 16,384
     if declared > max(1 << 26, (1 << 14) * stored):
         raise DataError(
-            f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} "
-            "values, more than are stored: it may be damaged (copy or fetch it again)"
+            f"{element.name} says it has {tuple(element.shape)} values, more than are "
+            "stored: it may be damaged (copy or fetch it again)"
         )
 
 
-def _n_absent_chunks(array: Any) -> int:
-    """How many chunks of a zarr array are not there, where some are.
-
-    zarr leaves out chunks of zeros; an array without any chunk is all zeros.
+def _check_chunks(array: Any, *, are_positions: bool = False) -> None:
+    """Say which chunks of a zarr array are not there: they read as zeros, which may be
+    right for values, and not for positions. An array without any chunk is all zeros.
     """
     n_there = getattr(array, "nchunks_initialized", 0)
-    return array.nchunks - n_there if n_there else 0
-
-
-def _note_absent_chunks(array: Any) -> None:
-    """Say which chunks are not there: they read as zeros, which may be right."""
-    n_absent = _n_absent_chunks(array)
-    if n_absent:
-        note(
-            f"{n_absent} of the {array.nchunks} chunks of {array.name} are not stored "
-            "and are read as zeros: right if all their values are zero, else copy or "
-            "fetch the folder again"
+    if n_there == 0 or n_there == array.nchunks:
+        return
+    if are_positions:
+        raise DataError(
+            f"a chunk of {array.name} is not there: the folder is not complete, copy "
+            "or fetch it again"
         )
+    note(
+        f"{array.nchunks - n_there} of the {array.nchunks} chunks of {array.name} are "
+        "not stored and are read as zeros: right if all their values are zero, else "
+        "copy or fetch the folder again"
+    )
 
 
 def profiles_of_folder(
