@@ -174,6 +174,29 @@ def test_columns_that_hold_no_numbers_are_annotations(tmp_path):
     assert read.obs["batch"].tolist() == ["one", "2", "three"]
 
 
+COUNTS = """# Program:featureCounts v2.0.1
+Geneid,Chr,Start,End,Strand,Length,x,y
+CD4,1,10,20,+,10,1,3
+CD8A,1,30,60,-,30,2,4
+"""
+
+
+def test_columns_about_genes_are_no_samples(tmp_path):
+    read = read_expression(written(tmp_path, "t.csv", COUNTS), **ROWS)
+    assert list(read.obs_names) == ["x", "y"]
+    np.testing.assert_array_equal(read.X, [[1, 2], [3, 4]])
+
+
+def test_missing_values_count_in_the_genes_of_a_model_only(tmp_path):
+    path = written(tmp_path, "t.csv", "s,age,CD4,CD8A\nx,,1,2\ny,40,3,4\n")
+    read = read_expression(path, known_genes=["CD4", "CD8A"])
+    assert np.isnan(read.X).sum() == 1
+    with pytest.raises(DataError, match=r"1 gene has missing .*: age \(1\)"):
+        read_expression(path, **COLUMNS)
+    with pytest.raises(DataError, match=r"age \(1\)"):
+        read_expression(path, known_genes=["CD4", "Age"])
+
+
 def test_a_table_about_the_samples_is_joined(data, tmp_path):
     folder = write_tenx_folder(data, tmp_path / "tenx")
     about = tmp_path / "about.csv"
@@ -216,7 +239,7 @@ BAD_TABLES = {
         ["'y'", "number 2", "'B'", "'high'", "exclude="],
     ),
     "an empty cell": ("s,A,B\nx,1,\ny,3,4\n", COLUMNS, ["'x'", "B (1)", "missing"]),
-    "gaps": ("s,A,B\nx,NA,1\ny,3,-\n", COLUMNS, ["2 of 2 genes have", "A (1), B (1)"]),
+    "gaps": ("s,A,B\nx,NA,1\ny,3,-\n", COLUMNS, ["2 genes have", "A (1), B (1)"]),
     "a short line": ("s,A,B\nx,1,2\ny,3\n", COLUMNS, ["'y'", "B (1)"]),
     "a long line": ("s,A,B\nx,1,2\ny,3,4,5\n", COLUMNS, ["cannot be read"]),
     "no such label": (

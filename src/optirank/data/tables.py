@@ -12,11 +12,11 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import itertools
 import re
 import unicodedata
 import warnings
 from collections.abc import Collection, Iterable, Sequence
-from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.matrices import inverted
-from optirank._util.words import note, some
+from optirank._util.words import counted, note, some
 from optirank.data.genes import gene_profiles, without_case
 from optirank.data.profiles import DataError, Profiles, duplicates, need, stripped
 
@@ -34,6 +34,7 @@ PARQUET = ".parquet"
 _PEEKED = 100  # lines that tell whether every line ends in a separator
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 _MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
+_ABOUT_GENES = ("chr", "chromosome", "start", "end", "strand", "length")
 _UNDETECTED = ("undetermined", "undet", "undetected", "no ct", "nd")  # of qPCR
 _WINDOWS = "optirank.windows"  # how bytes that are no UTF-8 are read
 
@@ -46,24 +47,20 @@ class Table(NamedTuple):
     frame : its columns by their names, which may occur twice; the index has the names
         of the lines, which are in the first column.
     decimal : what stands between the whole and the rest of a number.
-    path : the file.
     """
 
     frame: pd.DataFrame
     decimal: str
-    path: Path
 
-    def columns_of_text(self) -> list[pd.Series]:
-        """The columns that are not parsed as numbers, as text."""
-        kinds = [dtype.kind for dtype in self.frame.dtypes]
-        texts = [k for k, kind in enumerate(kinds) if kind not in "biuf"]
-        return [self.frame.iloc[:, k].astype(str) for k in texts]
+    def names_of_lines(self) -> list[Any]:
+        """What may be the names of the lines: the first column, and those of text."""
+        texts = self.frame.select_dtypes(exclude=["number", "bool"]).astype(str)
+        return [self.frame.index, *texts.to_numpy().T]
 
     def names(self) -> list[str]:
         """All names: of the lines, of the columns, and in columns of text."""
-        frame = self.frame
-        beside = [frame.index, *self.columns_of_text()]
-        names = [str(frame.index.name), *frame.columns, *(n for c in beside for n in c)]
+        beside = itertools.chain.from_iterable(self.names_of_lines())
+        names = [str(self.frame.index.name), *self.frame.columns, *beside]
         return list(dict.fromkeys(names))
 
 
@@ -86,19 +83,17 @@ def profiles_of_table(
     table = read_table(path)
     if not table.frame.shape[1]:
         raise DataError(
-            f"{path} has a single column: separate its columns by commas, tabs or "
-            "semicolons"
+            "it has a single column: separate its columns by commas, tabs or semicolons"
         )
     known = set(map(without_case, known_genes))
     _refuse_long(table, known)
     in_rows = _has_genes_in_rows(table, genes_in, known, sample_names, label)
-    beside = {*exclude, gene_column} if in_rows else {*exclude, *label}
-    numbers, annotations = _numbers_and_annotations(table, beside, invert=invert)
+    about_genes = [name for name in table.frame if name.lower() in _ABOUT_GENES]
+    beside = [gene_column, *about_genes] if in_rows else label
+    no_values = {*exclude, *beside}
+    numbers, annotations = _numbers_and_annotations(table, no_values, invert=invert)
     if numbers.empty:
-        raise DataError(
-            f"{path} holds no numbers: it has {len(table.frame)} lines, "
-            f"{numbers.shape[1]} columns of them"
-        )
+        raise DataError(f"it holds no numbers in its {len(table.frame)} lines")
     values = numbers.to_numpy()
     if invert:
         values = inverted(values)
@@ -106,7 +101,7 @@ def profiles_of_table(
     obs, var = annotations, pd.DataFrame(index=numbers.columns)
     if in_rows:
         obs, var, values = var, obs, values.T
-    _refuse_missing(values, var.index, obs.index, path)
+    _refuse_missing(values, var.index, obs.index, known)
     X = np.ascontiguousarray(values)
     return gene_profiles(X, obs, var, str(path), gene_column, known_genes)
 
@@ -121,34 +116,22 @@ def _has_genes_in_rows(
     """Whether the lines of a table are genes, as the user says, or as known genes,
     samples or the columns of labels tell; where nothing tells, the user is asked.
     """
-    header = table.frame.columns
-    n_in_header = _n_shared(known, header)
-    beside = [table.frame.index, *table.columns_of_text()]
-    n_in_lines = max(_n_shared(known, names) for names in beside)
-    if genes_in is None and n_in_lines != n_in_header:
-        return n_in_lines > n_in_header
     if genes_in is not None:
-        n_shared = {"columns": n_in_header, "rows": n_in_lines}
-        if genes_in not in n_shared:
+        if genes_in not in ("rows", "columns"):
             raise DataError(f"genes_in={genes_in!r}: use 'rows' or 'columns'")
-        most = max(n_shared, key=lambda place: n_shared[place])
-        if not n_shared[genes_in] and n_shared[most]:
-            raise DataError(
-                f"{table.path}: the genes of the model are in its {most}, not in its "
-                f"{genes_in}: use genes_in={most!r}"
-            )
         return genes_in == "rows"
-    n_samples_in_header = int(header.isin([*sample_names]).sum())
-    n_samples_in_lines = int(table.frame.index.isin([*sample_names]).sum())
-    if n_samples_in_header != n_samples_in_lines:
-        return n_samples_in_header > n_samples_in_lines
-    if label and set(header).issuperset(label):
-        return False
-    raise DataError(
-        f"{table.path} is a table of {len(table.frame)} lines and {len(header)} "
-        "columns, and nothing tells where its genes are: say it (genes_in='rows' or "
-        "'columns')"
-    )
+    header, lines = table.frame.columns, table.frame.index
+    n_in_header = _n_shared(known, header)
+    n_in_lines = max(_n_shared(known, names) for names in table.names_of_lines())
+    if n_in_lines == n_in_header:  # no gene is known: samples are where genes are not
+        n_in_header = lines.isin([*sample_names]).sum()
+        n_in_lines = header.isin([*sample_names]).sum()
+    if n_in_lines == n_in_header and not (label and set(header).issuperset(label)):
+        raise DataError(
+            f"it is a table of {len(lines)} lines and {len(header)} columns, and "
+            "nothing tells where its genes are: say it (genes_in='rows' or 'columns')"
+        )
+    return bool(n_in_lines > n_in_header)
 
 
 def _n_shared(known: set[str], names: Iterable[str]) -> int:
@@ -160,14 +143,14 @@ def _refuse_long(table: Table, known: set[str]) -> None:
     lines than names.
     """
     n_lines, n_columns = table.frame.shape
-    beside = [table.frame.index, *table.columns_of_text()]
+    beside = table.names_of_lines()
     is_narrow = n_columns - (len(beside) - 1) <= 2
     for number, names in enumerate(beside):
         n_names = len(set(names))
         many = 2 if is_narrow else 10  # several probes of a gene are no long table
         if many * n_names < n_lines and (number == 0 or _n_shared(known, names) > 1):
             raise DataError(
-                f"{table.path} has {n_lines} lines with {n_names} different names "
+                f"it has {n_lines} lines with {n_names} different names "
                 f"({some(dict.fromkeys(names), 3)}): it looks like a long table, with "
                 "a line for each sample and gene. Make it one with a line per sample: "
                 "pandas.DataFrame.pivot"
@@ -201,8 +184,7 @@ def _numbers_and_annotations(
     repeated = duplicates(frame.columns[annotations])
     if repeated:
         raise DataError(
-            f"{table.path} has several columns called {some(repeated)}: rename or "
-            "remove them"
+            f"it has several columns called {some(repeated)}: rename or remove them"
         )
     values = frame.iloc[:, numbers]
     if parsed:
@@ -217,46 +199,48 @@ def _parsed_numbers(table: Table, k: int, *, invert: bool) -> np.ndarray | None:
     words. A few words among many numbers are refused.
     """
     column = table.frame.iloc[:, k]
-    text = column.astype(str).str.strip()
+    text: Any = column.astype(str).str.strip()
+    words = text.str.lower()
     if invert:
-        text = text.where(~text.str.lower().isin(_UNDETECTED), "inf")
+        text = text.where(~words.isin(_UNDETECTED), "inf")
     text = text.str.replace(table.decimal, ".", regex=False)
     is_number = pd.Series(pd.to_numeric(text, errors="coerce")).notna().to_numpy()
-    is_missing = text.str.lower().isin(_MISSING).to_numpy()
-    wrong = ~(is_number | is_missing)
+    wrong = ~is_number & ~words.isin(_MISSING).to_numpy()
     if not is_number.any() or wrong.sum() > is_number.sum():
         return None
     if wrong.any():
         line = int(np.flatnonzero(wrong)[0])
         word = column.iloc[line]
         remedy = "correct it, or name the column as no gene (exclude=)"
-        if str(word).strip().lower() in _UNDETECTED:
+        if words.iloc[line] in _UNDETECTED:
             remedy = "if less is more, as in Ct of qPCR, say so (invert=)"
         raise DataError(
-            f"{table.path}: line {column.index[line]!r} (number {line + 1} below the "
-            f"header), column {column.name!r} holds {word!r}, which is not a number: "
-            f"{remedy}"
+            f"line {column.index[line]!r} (number {line + 1} below the header), column "
+            f"{column.name!r} holds {word!r}, which is not a number: {remedy}"
         )
     # Not pandas' numbers, whose last bit may differ from those of other columns
     return text.where(is_number, "nan").to_numpy(dtype=float)
 
 
 def _refuse_missing(
-    values: np.ndarray, genes: pd.Index, samples: pd.Index, path: Path
+    values: np.ndarray, genes: pd.Index, samples: pd.Index, known: set[str]
 ) -> None:
-    """Refuse missing and infinite values, with the names of their genes."""
+    """Refuse missing and infinite values, with the names of their genes: known ones,
+    where there are such.
+    """
     missing = ~np.isfinite(values)
+    if known and missing.any():
+        missing &= [without_case(name) in known for name in genes]
     if not missing.any():
         return
     counts = missing.sum(axis=0)
     named = [f"{genes[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
     in_sample = missing.any(axis=1)
-    verb = "has" if len(named) == 1 else "have"
+    what = counted(len(named), "gene has", "genes have")
     raise DataError(
-        f"{path}: {len(named)} of {len(genes)} genes {verb} missing or infinite "
-        f"values, in {int(in_sample.sum())} of {len(samples)} samples (first "
-        f"{samples[in_sample][0]!r}): {some(named, 20)}; fill them in, or remove these "
-        "genes"
+        f"{what} missing or infinite values, in {int(in_sample.sum())} of "
+        f"{len(samples)} samples (first {samples[in_sample][0]!r}): {some(named, 20)}; "
+        "fill them in, or remove these genes"
     )
 
 
@@ -265,19 +249,30 @@ def read_table(path: Path, *, as_text: bool = False) -> Table:
     no words.
     """
     if path.suffix.lower() == PARQUET:
+        decimal = "."
         need("pyarrow", "parquet", f"reading {path}")
         frame = pd.read_parquet(path)
         is_numbered = isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 0
         if is_numbered and frame.dtypes.iloc[0].kind not in "biuf":
             frame = frame.set_index(frame.columns[0])
-        return Table(_with_plain_names(frame), ".", path)
+    else:
+        frame, decimal = _read_text(path, as_text=as_text)
+    for axis in (0, 1):  # letters with accents are single characters
+        plain = [unicodedata.normalize("NFC", str(name)) for name in frame.axes[axis]]
+        names = pd.Index(stripped(plain), name=frame.axes[axis].name)
+        frame = frame.set_axis(names, axis=axis)
+    return Table(frame, decimal)
+
+
+def _read_text(path: Path, *, as_text: bool) -> tuple[pd.DataFrame, str]:
+    """A table of text, and its decimal mark."""
     with open_text(path) as file:
         header, n_skipped, separator, first_line = _header(file, path)
     has_commas = separator != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line))
     decimal = "," if has_commas else "."
     with open_text(path) as file, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        for _ in islice(file, n_skipped):
+        for _ in itertools.islice(file, n_skipped):
             pass
         options: dict[str, Any] = {"float_precision": "round_trip"}
         frame = pd.read_csv(
@@ -293,19 +288,9 @@ def read_table(path: Path, *, as_text: bool = False) -> Table:
             low_memory=False,
             **options,
         )
-    frame = frame.set_index(0).set_axis(header[1:], axis=1).rename_axis(header[0])
-    return Table(_with_plain_names(frame), decimal, path)
-
-
-def _with_plain_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table with names of lines and columns in which letters with accents are single
-    characters (NFC).
-    """
-    for axis in (0, 1):
-        plain = [unicodedata.normalize("NFC", str(name)) for name in frame.axes[axis]]
-        names = pd.Index(stripped(plain), name=frame.axes[axis].name)
-        frame = frame.set_axis(names, axis=axis)
-    return frame
+    return frame.set_index(0).set_axis(header[1:], axis=1).rename_axis(
+        header[0]
+    ), decimal
 
 
 def _header(file: IO[str], path: Path) -> tuple[list[str], int, str, list[str]]:
@@ -321,18 +306,16 @@ def _header(file: IO[str], path: Path) -> tuple[list[str], int, str, list[str]]:
         comment, first = first, file.readline()
         before += 1
     separator = _separator_of(first, path)
-    lines = chain([first], file)
+    lines = itertools.chain([first], file)
     if comment and 1 <= comment.count(separator) == first.count(separator):
-        lines = chain([comment], lines)
+        lines = itertools.chain([comment], lines)
         before -= 1
     reader = csv.reader(lines, delimiter=separator)
     header = next(reader, [])
     n_skipped = before + reader.line_num
-    peeked = [line for line in islice(reader, _PEEKED) if line]
+    peeked = [line for line in itertools.islice(reader, _PEEKED) if line]
     if not peeked:
-        raise DataError(
-            f"{path} is empty: it should have a header line and a line for each entry"
-        )
+        raise DataError("it is empty: it needs a header and a line for each entry")
     if len(peeked[0]) == len(header) + 1:
         ends_empty = [len(line) == len(header) + 1 and not line[-1] for line in peeked]
         # A separator ends every line; or R writes no name above the names of the lines
