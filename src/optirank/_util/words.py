@@ -31,13 +31,12 @@ def printable(text: str, limit: int | None = None) -> str:
         text = f"{text[:limit]}... ({len(text)} characters)"
     if text.isprintable():
         return text
-    return "".join(_escaped(character) for character in text)
-
-
-def _escaped(character: str) -> str:
-    if character in "\n\t" or unicodedata.category(character) not in _UNPRINTABLE:
-        return character
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        character
+        if character in "\n\t" or unicodedata.category(character) not in _UNPRINTABLE
+        else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
 
 
 def valid_text(path: object) -> str:

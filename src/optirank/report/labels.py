@@ -16,8 +16,6 @@ from optirank.pl.labels import draw_agreement, draw_tree
 from optirank.verbs.labels import Labels, label_table, tree_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from optirank.model import Model
 
 Tiles = list[tuple[str, str]]  # what matters first: a figure, and what it is
@@ -193,6 +191,8 @@ def sample_view(labels: Labels) -> dict[str, Any]:
     values = genes["value"].map(_number).mask(genes["missing"], "missing")
     ranks = genes["rank"].map(lambda rank: "" if rank != rank else f"{rank:+.2f}")
     shown = genes.assign(value=values, rank=ranks).head(_SHOWN)
+    sizes = shown["contribution"].abs()
+    widths = 100.0 * sizes / (float(sizes.max()) or 1.0)  # of bars, in percent
     return _of_labels(labels) | {
         "title": f"Sample {labels.samples['sample'][0]}",
         "lead": f"Labelled by the {model_name(labels.model)}, from "
@@ -204,17 +204,10 @@ def sample_view(labels: Labels) -> dict[str, Any]:
         "explained": likely,
         "votes": labels.model.votes,
         "score": float(genes["contribution"].sum()),
-        "contributions": _with_widths(shown, "contribution"),
+        "contributions": shown.assign(width=widths).to_dict("records"),
         "n_more_genes": max(0, len(genes) - _SHOWN),
         "rest": float(genes["contribution"].iloc[_SHOWN:].sum()),
     }
-
-
-def _with_widths(table: pd.DataFrame, column: str) -> list[dict[str, Any]]:
-    """The rows of a table, with the length of a bar in percent of the longest."""
-    longest = float(table[column].abs().max()) or 1.0
-    widths = 100.0 * table[column].abs() / longest
-    return table.assign(width=widths).to_dict("records")
 
 
 def _number(value: float) -> str:

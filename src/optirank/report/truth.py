@@ -27,7 +27,6 @@ from optirank.report.labels import (
 from optirank.verbs.performance import MEASURES
 
 if TYPE_CHECKING:
-    from optirank.model import Model
     from optirank.verbs.design import DesignResult
     from optirank.verbs.evaluation import Evaluation
     from optirank.verbs.performance import Performance
@@ -53,7 +52,16 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
     judged = result.performance
     model = result.model
     card = model.card
-    view = _against_truth(result) | _genes(model)
+    view = _against_truth(result)
+    panel = model.table()
+    weights = panel.filter(regex="^weight_").to_numpy()
+    names = [str(label) for label in model.score_classes]
+    genes = panel.head(_SHOWN_GENES).to_dict("records")
+    first_of_two = model.classes[0] if len(names) == 1 else None
+    for line, row in zip(genes, weights, strict=False):
+        heaviest = int(np.abs(row).argmax())
+        line["speaks"] = speaks_for(row[heaviest], names[heaviest], first_of_two)
+        line["weight"] = f"{row[heaviest]:+.2f}"
     curve = result.curve.sort_values("n_genes")
     if len(curve) > 1:
         view["figures"]["sizes"] = figure_image(draw_sizes, curve)
@@ -70,6 +78,9 @@ def training_view(result: TrainingResult) -> dict[str, Any]:
             (f"{model.n_genes}", f"genes to measure, of {card.n_genes_of_file:,}"),
             *_auc_tile(judged),
         ],
+        "genes": genes,
+        "roles": "role" in panel,
+        "n_genes": len(panel),
         "batch": card.batch,
         "curve": curve.to_dict("records") if len(curve) > 1 else [],
         "notes": result.notes,
@@ -139,6 +150,13 @@ def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
         figures["reliability"] = figure_image(pl.reliability, result)
     for kind in ("roc", "pr") if judged.curves else ():
         figures[kind] = figure_image(pl.roc, result, kind=kind)
+    mistakes = [
+        {"truth": truth, "given": given, "n": int(number), "of": int(row.sum())}
+        for truth, row in counts[list(judged.classes)].iterrows()
+        for given, number in row.items()
+        if truth != given and number
+    ]
+    mistakes.sort(key=lambda mistake: (-mistake["n"] / mistake["of"], -mistake["n"]))
     return {
         "figures": figures,
         "guess": 1 / len(judged.classes),
@@ -149,7 +167,7 @@ def _against_truth(result: TrainingResult | Evaluation) -> dict[str, Any]:
         "axis": np.floor(10 * known.min()) / 10 if known.size else 0.0,
         "n_given": judged.n_given,
         "n_withheld": judged.n_withheld,
-        "mistakes": _mistakes(judged),
+        "mistakes": mistakes[:_SHOWN_MISTAKES],  # the most frequent
         "bias": judged.bias,
         "accuracy": percent(judged.balanced_accuracy),
         "interval": interval,
@@ -167,33 +185,6 @@ def _weak(judged: Performance) -> list[str]:
         f"{some(names, 10)}: fewer than {_WEAK:.0%} of {whose} samples get the right "
         "label"
     ]
-
-
-def _mistakes(judged: Performance) -> list[dict[str, Any]]:
-    """The most frequent confusions, as shares of the true class."""
-    counts = judged.confusion[list(judged.classes)]
-    mistakes = [
-        {"truth": truth, "given": given, "n": int(number), "of": int(row.sum())}
-        for truth, row in counts.iterrows()
-        for given, number in row.items()
-        if truth != given and number
-    ]
-    mistakes.sort(key=lambda mistake: (-mistake["n"] / mistake["of"], -mistake["n"]))
-    return mistakes[:_SHOWN_MISTAKES]
-
-
-def _genes(model: Model) -> dict[str, Any]:
-    """The heaviest genes and which class they speak for."""
-    panel = model.table()
-    weights = panel.filter(regex="^weight_").to_numpy()
-    names = [str(label) for label in model.score_classes]
-    rows = panel.head(_SHOWN_GENES).to_dict("records")
-    first_of_two = model.classes[0] if len(names) == 1 else None
-    for line, row in zip(rows, weights, strict=False):
-        heaviest = int(np.abs(row).argmax())
-        line["speaks"] = speaks_for(row[heaviest], names[heaviest], first_of_two)
-        line["weight"] = f"{row[heaviest]:+.2f}"
-    return {"genes": rows, "roles": "role" in panel, "n_genes": len(panel)}
 
 
 def design_view(result: DesignResult) -> dict[str, Any]:
@@ -214,6 +205,19 @@ def design_view(result: DesignResult) -> dict[str, Any]:
         if row["kind"] == "test" or (row["kind"], row["amount"]) in _FIRST
     ]
     curve = training.curve.sort_values("n_genes")
+    names = [str(name) for name in result.model.classes]
+    shares = result.classes.drop(columns=["n", "low", "high", "n_genes"])
+    shares = shares.rename(columns={"sensitivity": "held-out samples"})
+    figures = {
+        "conditions": figure_image(draw_conditions, result.conditions),
+        "classes": figure_image(draw_classes, shares),
+        "confusion": figure_image(pl.confusion, training),
+        "dots": figure_image(draw_dots, result.genes, names),
+    }
+    if len(curve) > 1:
+        figures["sizes"] = figure_image(draw_sizes, curve)
+    if result.test is not None:
+        figures["test"] = figure_image(pl.confusion, result.test)
     return {
         "title": card.name or title.format(n=n_genes),
         "lead": f"{how.format(required=required)} on {card.source}: "
@@ -232,26 +236,7 @@ def design_view(result: DesignResult) -> dict[str, Any]:
         "n_shown": min(n_genes, MOST_GENES),
         "test": "" if result.test is None else Path(result.test.source).name,
         "left_out": result.left_out,
-        "figures": _figures(result),
+        "figures": figures,
         "notes": result.notes,
         "provenance": [],
     }
-
-
-def _figures(result: DesignResult) -> dict[str, str]:
-    training = result.training
-    classes = [str(name) for name in result.model.classes]
-    about = ["n", "low", "high", "n_genes"]
-    shares = result.classes.drop(columns=about)
-    shares = shares.rename(columns={"sensitivity": "held-out samples"})
-    figures = {
-        "conditions": figure_image(draw_conditions, result.conditions),
-        "classes": figure_image(draw_classes, shares),
-        "confusion": figure_image(pl.confusion, training),
-        "dots": figure_image(draw_dots, result.genes, classes),
-    }
-    if len(training.curve) > 1:
-        figures["sizes"] = figure_image(draw_sizes, training.curve)
-    if result.test is not None:
-        figures["test"] = figure_image(pl.confusion, result.test)
-    return figures

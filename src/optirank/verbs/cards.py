@@ -118,6 +118,15 @@ def judged_accuracy(card: Card) -> tuple[float, float, int]:
 def card_tables(model: Model) -> dict[str, CardTable]:
     """The tables of a model card, as text: classes, other data sets, missing genes."""
     card = model.card
+    of_classes = []
+    is_judged = any(judged.classes for judged in card.judged)
+    for name in map(str, model.classes):
+        row = {"class": name, "in training": str(card.class_counts.get(name, ""))}
+        if is_judged:
+            row |= _shares(_total(card.judged, name))
+        elif card.held_out:
+            row |= _shares(card.held_out.get(name, ClassCounts(0, 0)))
+        of_classes.append(row)
     by_set = [
         {"class": name, "data": judged.name} | _shares(counts)
         for judged in card.judged
@@ -132,27 +141,12 @@ def card_tables(model: Model) -> dict[str, CardTable]:
     ]
     heading = _judges(card)
     tables = {
-        "Classes": _columns(_class_rows(model)),
+        "Classes": _columns(of_classes),
         f"{heading.capitalize()}, by a model that had not seen them": set_table(card),
         f"Classes by {heading}": _columns(sorted(by_set, key=lambda row: row["class"])),
         "When genes are missing": _columns(missing),
     }
     return {title: table for title, table in tables.items() if table}
-
-
-def _class_rows(model: Model) -> list[dict[str, str]]:
-    """Of each class how held-out samples were labelled, and those of other sets."""
-    card = model.card
-    rows = []
-    is_judged = any(judged.classes for judged in card.judged)
-    for name in map(str, model.classes):
-        row = {"class": name, "in training": str(card.class_counts.get(name, ""))}
-        if is_judged:
-            row |= _shares(_total(card.judged, name))
-        elif card.held_out:
-            row |= _shares(card.held_out.get(name, ClassCounts(0, 0)))
-        rows.append(row)
-    return rows
 
 
 def set_table(card: Card) -> CardTable:

@@ -34,7 +34,7 @@ from optirank.verbs.gene_lists import (
     shared_genes,
 )
 from optirank.verbs.options import DesignOptions, Result
-from optirank.verbs.training import TrainingResult, train_model
+from optirank.verbs.training import TrainingResult, make_result
 from optirank.verbs.training_set import TrainingSet
 
 if TYPE_CHECKING:
@@ -129,6 +129,9 @@ def design(
     command, source : how the model was made and from what, for its card.
     progress : called with the number of stages that are done, and of all.
     """
+    # SciPy's optimisers take a while to load
+    from optirank.verbs.methods import train_panel
+
     with collected_notes() as said, using_threads(options.n_jobs):
         # Means are shares of the counts of all genes
         asked = replace(options, exclude=(), query_genes=None)
@@ -144,7 +147,8 @@ def design(
         means, shares = _mean_expression(X, codes, scale)
         listed, left_out = _choose_genes(training_set, options, means.max(axis=0))
         required = training_set.include
-        training = train_model(training_set, asked, said, command, source, progress)
+        fitted = train_panel(training_set, progress or (lambda *_: None))
+        training = make_result(training_set, asked, fitted, said, command, source)
         with one_blas_thread():  # products are small, and the same for any machine
             genes = gene_table(training.model, required, listed, means, shares)
             drills = run_drills(
@@ -159,8 +163,18 @@ def design(
         evaluation = None
         if test is not None:
             evaluation = evaluate_profiles(test, training.model, options.label[-1])
-            conditions = pd.concat([conditions, _test_line(evaluation)])
-            sensitivity = evaluation.performance.per_class["sensitivity"]
+            judged = evaluation.performance
+            sensitivity = judged.per_class["sensitivity"]
+            conditions.loc[len(conditions)] = {
+                "kind": "test",
+                "amount": np.nan,
+                "condition": f"test {Path(evaluation.source).name}",
+                "balanced_accuracy": judged.balanced_accuracy,
+                "low": judged.interval[0],
+                "high": judged.interval[1],
+                "lowest": sensitivity.min(),
+                "lowest_class": str(sensitivity.idxmin()),
+            }
             classes["test"] = sensitivity.reindex(classes.index.map(str)).to_numpy()
         kind = "extended" if len(listed) else "chosen"
         if len(required) == training_set.n_genes:
@@ -170,7 +184,7 @@ def design(
             training=training,
             kind=kind,
             genes=genes,
-            conditions=conditions.reset_index(drop=True),
+            conditions=conditions,
             classes=classes,
             confusions=confusion_table(drills, samples.classes),
             left_out=left_out,
@@ -179,23 +193,6 @@ def design(
             test=evaluation,
             n_required=len(required),
         )
-
-
-def _test_line(evaluation: Evaluation) -> pd.DataFrame:
-    """How the test data judged the panel, as a line of the conditions."""
-    judged = evaluation.performance
-    sensitivity = judged.per_class["sensitivity"]
-    line = {
-        "kind": "test",
-        "amount": np.nan,
-        "condition": f"test {Path(evaluation.source).name}",
-        "balanced_accuracy": judged.balanced_accuracy,
-        "low": judged.interval[0],
-        "high": judged.interval[1],
-        "lowest": sensitivity.min(),
-        "lowest_class": str(sensitivity.idxmin()),
-    }
-    return pd.DataFrame([line])
 
 
 def _mean_expression(X: Any, codes: NDArray, scale: str) -> tuple[NDArray, NDArray]:

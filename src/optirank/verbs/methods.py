@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank._util.matrices import Progress
-    from optirank.verbs.options import TrainingOptions
     from optirank.verbs.training_set import TrainingSet
 
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
@@ -34,9 +33,7 @@ most other platforms, and takes ten times as long."""
 _BLOCK = 1 << 22  # ranks held at a time: 32 MiB
 
 
-def train_panel(
-    training_set: TrainingSet, options: TrainingOptions, progress: Progress
-) -> Fitted:
+def train_panel(training_set: TrainingSet, progress: Progress) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
     tree = training_set.samples.tree
     path, n_genes, held_out = search_panels(
@@ -83,9 +80,7 @@ def train_panel(
     )
 
 
-def train_optirank(
-    training_set: TrainingSet, options: TrainingOptions, progress: Progress
-) -> Fitted:
+def train_optirank(training_set: TrainingSet, progress: Progress) -> Fitted:
     """The paper's classifier: `OptirankClassifierCV` with the folds of the training.
 
     It sees the genes that correlate most with the labels, and at most 500 samples per

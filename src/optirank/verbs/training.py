@@ -142,28 +142,28 @@ def train(
     command, source : how the model was made and from what, for its card.
     progress : called with the number of stages that are done, and of all.
     """
-    with collected_notes() as said, using_threads(options.n_jobs):
-        training_set = TrainingSet(data, options)
-        training_set.choose_genes(options)
-        return train_model(training_set, options, said, command, source, progress)
-
-
-def train_model(
-    training_set: TrainingSet,
-    options: TrainingOptions,
-    said: Notes,
-    command: str = "",
-    source: str = "",
-    progress: Progress | None = None,
-) -> TrainingResult:
-    """Train on samples and genes that were looked at, calibrate by the held-out scores,
-    and gather all there is to say (``said``); parameters are those of `train`.
-    """
     # SciPy's optimisers take a while to load
     from optirank.verbs.methods import train_optirank, train_panel
 
     fit = train_panel if options.method == "panel" else train_optirank
-    fitted = fit(training_set, options, progress or (lambda *_: None))
+    with collected_notes() as said, using_threads(options.n_jobs):
+        training_set = TrainingSet(data, options)
+        training_set.choose_genes(options)
+        fitted = fit(training_set, progress or (lambda *_: None))
+        return make_result(training_set, options, fitted, said, command, source)
+
+
+def make_result(
+    training_set: TrainingSet,
+    options: TrainingOptions,
+    fitted: Fitted,
+    said: Notes,
+    command: str = "",
+    source: str = "",
+) -> TrainingResult:
+    """Calibrate by the held-out scores, and gather all there is to say (``said``);
+    other parameters are those of `train`.
+    """
     classes = training_set.samples.classes
     codes = training_set.samples.codes
     panels = fitted.panels | {
