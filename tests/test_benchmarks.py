@@ -211,4 +211,4 @@ def test_rows_of_competing_tools_keep_their_versions_and_their_date(tmp_path):
 
 @pytest.mark.slow
 def test_tables_are_listed():
-    assert "curve: " in run("fill_tables", "--list")
+    assert "rivals: " in run("fill_tables", "--list")
