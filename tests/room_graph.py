@@ -47,7 +47,10 @@ def room_of(module: str) -> str:
 
 
 def imported_rooms(tree: ast.AST) -> set[str]:
-    """The rooms of optirank that a module imports, anywhere in it."""
+    """The rooms of optirank that a module imports, anywhere in it, or uses as
+    attributes of the package; names of modules that are computed, and relative ones,
+    are no rooms.
+    """
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -57,8 +60,13 @@ def imported_rooms(tree: ast.AST) -> set[str]:
             if node.module == "optirank":
                 names = [f"optirank.{one.name}" for one in node.names]
             found |= {room_of(name) for name in names if "__" not in name}
-        elif isinstance(node, ast.Call) and _is_dynamic(node):
-            found.add(room_of(node.args[0].value))
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            found.add(".")
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "optirank":
+            found |= {room_of(f"optirank.{node.attr}")} - {"__version__"}
+        elif isinstance(node, ast.Call):
+            module = _dynamic_module(node)
+            found |= {room_of(module)} if _is_ours(module) else set()
     return found - {""}
 
 
@@ -66,15 +74,12 @@ def _is_ours(module: str) -> bool:
     return module.split(".")[0] == "optirank"
 
 
-def _is_dynamic(node: ast.Call) -> bool:
-    """Whether a call is ``import_module("optirank....")`` with a fixed name."""
+def _dynamic_module(node: ast.Call) -> str:
+    """What a call such as ``import_module("optirank....")`` imports; "" of others."""
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    first = node.args[0] if node.args else None
-    return (
-        name in ("import_module", "__import__")
-        and isinstance(first, ast.Constant)
-        and _is_ours(str(first.value))
-    )
+    if name not in ("import_module", "__import__", "need") or not node.args:
+        return ""
+    return ast.unparse(node.args[0]).removeprefix("f").strip("'\"")
 
 
 def own_room(source: Path) -> str:

@@ -172,6 +172,10 @@ def test_the_drawing_has_every_room_and_no_circle():
         "def late():\n    from optirank.cli import main",
         "from optirank import save",
         "import importlib\nimportlib.import_module('optirank.report')",
+        "import importlib\nimportlib.import_module(f'optirank.{name}')",
+        "import optirank\noptirank.load('a')",
+        "if TYPE_CHECKING:\n    from optirank.model import Model",
+        "from ..tl import train",
     ],
 )
 def test_an_arrow_upwards_is_found_however_it_is_written(code):
