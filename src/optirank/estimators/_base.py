@@ -289,9 +289,11 @@ class RankLinearClassifier(RankClassifier, ABC):
         with one_blas_thread():
             parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
             solutions = parallel(
-                delayed(self._solve_and_tell)(solve, problem, label)
-                for label, problem in problems.items()
+                delayed(solve)(problem, label) for label, problem in problems.items()
             )
+        if self.verbose:
+            for label, solution in zip(problems, solutions, strict=True):
+                self._print_stages(label, solution)
         self.coef_ = np.array([solution.w for solution in solutions])
         self.intercept_ = np.array([solution.b for solution in solutions])
         self.reference_weights_ = np.array([solution.gamma for solution in solutions])
@@ -310,21 +312,12 @@ class RankLinearClassifier(RankClassifier, ABC):
             )
         return self
 
-    def _solve_and_tell(
-        self, solve: BinarySolver, problem: Problem, positive: object
-    ) -> Solution:
-        """Solve the problem of a class, and print the stages where that is
-        asked for.
-        """
-        solution = solve(problem, positive)
-        if self.verbose:
-            end = {"stage": "fitted", "objective": solution.objective}
-            for entry in solution.path or [end]:
-                told = (
-                    f"{name} {value:.6g}"
-                    if isinstance(value, float)
-                    else f"{name} {value}"
-                    for name, value in entry.items()
-                )
-                print(f"[{type(self).__name__}] {positive}: {', '.join(told)}")
-        return solution
+    def _print_stages(self, positive: object, solution: Solution) -> None:
+        """Print what happened while the problem of a class was solved."""
+        end = {"stage": "fitted", "objective": solution.objective}
+        for entry in solution.path or [end]:
+            told = (
+                f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
+                for name, value in entry.items()
+            )
+            print(f"[{type(self).__name__}] {positive}: {', '.join(told)}")

@@ -60,7 +60,7 @@ class OptirankClassifier(RankLinearClassifier):
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     verbose : int, default=0
-        1 prints a line for each stage, when the problem of a class is solved.
+        1 prints a line for each stage, after the fit.
 
     Attributes
     ----------

@@ -153,8 +153,8 @@ class PairModel:
         factored: RidgeHessian | None,
     ) -> None:
         self.problem = run.problem
-        self.loss = run.loss
-        self.penalty = run.penalty
+        self.loss = loss = run.loss
+        self.penalty = penalty = run.penalty
         self.state = state
         self.effort = 2 if run.cheap else 1
         self.columns = columns
@@ -164,12 +164,24 @@ class PairModel:
         self.b = state.b
         self.objective = state.objective
         self.tie, _ = check_ties(self.problem.ties)
-        self.by_newton = self.penalty.smooth and self.problem.n_genes <= c.EXACT_TRIALS
-        self.hessian = self._settle(factored)
+        self.by_newton = penalty.smooth and self.problem.n_genes <= c.EXACT_TRIALS
+        # The Hessian of the active weights, w being where its gradient is nearly zero
+        if self.by_newton:
+            self.w, self.b, self.objective, _ = newton_steps(
+                ranks, loss, self.w, self.b, penalty, 10
+            )
+        active_ranks = take_columns(ranks, active)
+        self.hessian = RidgeHessian(
+            active_ranks, loss.curvatures, penalty.curvature, factored
+        )
+        if penalty.smooth and not self.by_newton:
+            self.w, self.b, self.objective = steps_with_hessian(
+                self.hessian, ranks, loss, self.w, self.b, penalty, n_steps=2
+            )
         self.groups = self.problem.orders.groups_of(columns)
         n_genes = self.problem.n_genes
         coranks = run.matrices.coranks(spread(self.w, columns, n_genes))
-        gradient = coranks.transpose_dot(self.loss.slopes)
+        gradient = coranks.transpose_dot(loss.slopes)
         self.inside, self.outside = run.feasible.exchangeable(
             state.gamma, gradient, self.effort * c.PAIR_GENES
         )
@@ -182,24 +194,6 @@ class PairModel:
             self.spare = np.empty_like(ranks)
         else:
             self.spare = coranks.columns(columns)  # their memory is free now
-
-    def _settle(self, factored: RidgeHessian | None) -> RidgeHessian:
-        """The Hessian of the active weights, w being where its gradient is
-        nearly zero.
-        """
-        loss = self.loss
-        penalty = self.penalty
-        if self.by_newton:
-            self.w, self.b, self.objective, _ = newton_steps(
-                self.ranks, loss, self.w, self.b, penalty, 10
-            )
-        columns = take_columns(self.ranks, self.active)
-        hessian = RidgeHessian(columns, loss.curvatures, penalty.curvature, factored)
-        if penalty.smooth and not self.by_newton:
-            self.w, self.b, self.objective = steps_with_hessian(
-                hessian, self.ranks, loss, self.w, self.b, penalty, n_steps=2
-            )
-        return hessian
 
     def _predict(self, coranks: NDArray, gradient: NDArray) -> tuple[NDArray, NDArray]:
         """Predicted change of the objective for each (inside, outside) pair; the
