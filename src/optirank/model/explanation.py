@@ -133,32 +133,28 @@ def explain(
         contribution = np.where(present, coef * ranks[row], 0.0)
         used = np.flatnonzero(coef)
         order = used[np.argsort(-np.abs(contribution[used]), kind="stable")]
-        table = pd.DataFrame(
-            {
-                "class": label,
-                "gene": panel.genes[order],
-                "missing": ~present[order],
-                "value": shown[order],
-                "rank": np.where(present[order], ranks[row, order], np.nan),
-                "weight": coef[order],
-                "contribution": contribution[order],
-            }
-        )
         if panel.references is not None:
-            intercept = pd.DataFrame(
+            intercept = {"class": label, "gene": INTERCEPT, "missing": False}
+            tables.append(pd.DataFrame([intercept | {"contribution": base[row]}]))
+        tables.append(
+            pd.DataFrame(
                 {
-                    "class": [label],
-                    "gene": [INTERCEPT],
-                    "missing": [False],
-                    "contribution": [base[row]],
+                    "class": label,
+                    "gene": panel.genes[order],
+                    "missing": ~present[order],
+                    "value": shown[order],
+                    "rank": np.where(present[order], ranks[row, order], np.nan),
+                    "weight": coef[order],
+                    "contribution": contribution[order],
                 }
             )
-            table = pd.concat([intercept, table], ignore_index=True)
-        table["speaks_for"] = [
-            speaks_for(amount, label, first_of_two) for amount in table["contribution"]
-        ]
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+        )
+    table = pd.concat(tables, ignore_index=True)
+    table["speaks_for"] = [
+        speaks_for(amount, label, first_of_two)
+        for label, amount in zip(table["class"], table["contribution"], strict=True)
+    ]
+    return table
 
 
 def _contributing_ranks(

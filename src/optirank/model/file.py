@@ -399,19 +399,21 @@ def _read_card(part: dict[str, Any]) -> Card:
              "batch", "terms", "labels_sha256", "command")  # fmt: skip
     counts = ("n_samples", "n_genes_of_file", "n_folds")
     figures = ("balanced_accuracy", "standard_error")
-    known: dict[str, Any] = {name: str(part[name]) for name in texts}
-    known |= {name: int(part[name]) for name in counts}
-    known |= {name: _number(part[name]) for name in figures if name in part}
-    values = part["values"] and {
-        "scale": str(part["values"]["scale"]),
-        "zeros": float(part["values"]["zeros"]),
-        "negative": float(part["values"]["negative"]),
+    values = {"scale": str, "zeros": float, "negative": float}
+    plain: dict[str, Any] = {
+        **{name: str(part[name]) for name in texts},
+        **{name: int(part[name]) for name in counts},
+        **{name: _number(part[name]) for name in figures if name in part},
     }
     return Card(
-        **known,
+        **plain,
         sources={name: str(digest) for name, digest in part["sources"].items()},
         class_counts={name: int(n) for name, n in part["class_counts"].items()},
-        values=values,
+        values={
+            name: kind(part["values"][name])
+            for name, kind in values.items()
+            if part["values"]
+        },
         interval=tuple(float(end) for end in part["interval"]),
         held_out=_read_counts(part["held_out"]),
         curve=tuple(

@@ -160,7 +160,7 @@ class ValueCounter:
         n_values = int(np.prod(block.shape))
         n_zero = n_values - np.count_nonzero(values)
         n_negative = np.count_nonzero(values < 0)
-        self._counts = self._counts + np.array([n_values, n_zero, n_negative])
+        self._counts += np.array([n_values, n_zero, n_negative])
         if self._scale is None and values.size:
             from optirank._util.matrices import value_scale  # scipy loads
 
@@ -168,7 +168,7 @@ class ValueCounter:
 
     def merge(self, other: ValueCounter) -> None:
         """Count the values of another one."""
-        self._counts = self._counts + other._counts
+        self._counts += other._counts
         self._scale = self._scale or other._scale
 
     def result(self) -> dict[str, Any]:

@@ -186,15 +186,10 @@ def _judge_classes(
     Samples that are known to a coarser label alone are left out, unless all are: then
     the classes are these labels.
     """
-    tree = labels.model.tree
+    # Classes without a tree are one without coarser labels
+    tree = labels.model.tree or Tree(dict.fromkeys(labels.classes.tolist(), ""))
     true = truth[rows]
     predicted = labels.classes[labels.chosen[rows]]
-    probabilities = labels.probabilities[rows]
-    if tree is None:
-        classes = labels.classes.tolist()
-        return performance(
-            true, predicted, probabilities, classes, labels.withheld[rows]
-        )
     classes, place = classes_of_tree(tree, tree.positions(true))
     true_place = place[tree.positions(true)]
     is_fine = true_place != NO_LABEL
@@ -204,7 +199,7 @@ def _judge_classes(
             "in the tables of levels, not in those of classes"
         )
     names = np.array(classes, dtype=object)
-    whole = tree.probabilities(probabilities[is_fine], labels.classes)
+    whole = tree.probabilities(labels.probabilities[rows[is_fine]], labels.classes)
     codes = tree.positions(labels.labels[rows[is_fine]])
     return performance(
         names[true_place[is_fine]],

@@ -124,12 +124,11 @@ class Labels(Result):
         """Put the labels into parts of an AnnData of these samples, under a key, in
         place of those of an earlier annotation.
         """
-        for name in FURTHER:
-            if f"{key}_{name}" in obs:
-                del obs[f"{key}_{name}"]
         obs[key] = as_category(self.labels, self.words)
         obs[f"{key}_confidence"] = self.confidence
         for name in FURTHER:
+            if f"{key}_{name}" in obs:
+                del obs[f"{key}_{name}"]
             if name in self.samples:
                 values = self.samples[name].to_numpy()
                 if values.dtype.kind != "f":
@@ -161,10 +160,8 @@ def probability_columns(classes: Iterable[object]) -> list[str]:
         stem = str(label).replace("/", "|").replace("\0", "")
         if stem in ("", ".", "..", "_index"):
             stem = f"class {stem}".rstrip()
-        names.append(stem)
-        for k in range(2, names.count(stem) + 2):
-            if names[-1] in names[:-1]:
-                names[-1] = f"{stem} ({k})"
+        words = chain((stem,), (f"{stem} ({k})" for k in count(2)))
+        names.append(next(word for word in words if word not in names))
     return names
 
 
