@@ -100,14 +100,6 @@ def per_ten_thousand(X: Any, scale: str) -> Any:
     return values * _factors(values)[:, None]
 
 
-def constant_rows(X: Any) -> NDArray[np.bool_]:
-    """Which samples have the same value in every gene, and so no order of genes."""
-    if not X.shape[1]:
-        return np.ones(X.shape[0], dtype=bool)
-    lowest, highest = X.min(axis=1), X.max(axis=1)
-    return np.ravel(as_dense(lowest)) == np.ravel(as_dense(highest))
-
-
 def looks_standardised(X: Any) -> bool:
     """Whether the values were standardised per gene, see `GeneMoments.result`."""
     moments = GeneMoments()

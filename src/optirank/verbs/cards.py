@@ -30,6 +30,21 @@ def model_card(
     values = ""
     if card.values:
         values = f"{card.values['scale']}, {card.values['zeros']:.0%} zeros"
+    held_out = ""
+    if card.balanced_accuracy is not None:
+        held_out = f"balanced accuracy {percent(card.balanced_accuracy)}"
+        error = card.standard_error
+        if error is not None and error == error:
+            held_out += f" ± {100 * error:.1f} (standard error over the folds)"
+        if any(judged.left_out for judged in card.judged):
+            held_out += ", samples of all folds together"
+        held_out += _over(card.held_out, card)
+    mean, lowest, n_sets = judged_accuracy(card)
+    together = {name: _total(card.judged, name) for name in card.class_counts}
+    judged_line = (
+        f"balanced accuracy {percent(mean)}, mean of {n_sets} sets"
+        f"{_over(together, card)}; lowest {percent(lowest)}"
+    )
     calibrated = "" if model.panel.calibration is not None else "not "
     groups: Iterable[tuple[str, tuple[str, ...]]] = ()
     if model.tree is not None:
@@ -42,8 +57,8 @@ def model_card(
         ("species", card.species),
         ("file", path and f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"),
         ("model", f"{kind}, {model.n_genes} genes{of_file}"),
-        ("held out", _held_out_line(card)),
-        (_judges(card), _judged_line(card)),
+        ("held out", held_out),
+        (_judges(card), judged_line if n_sets else ""),
         ("simple rivals", "; ".join(rivals)),
         ("unknown types", "get one of the labels"),
         ("confidence", f"{calibrated}calibrated on held-out samples"),
@@ -69,29 +84,6 @@ def _judges(card: Card) -> str:
     """What judged a model: other data sets, or sources of its own training."""
     several = any(judged.platform for judged in card.judged)
     return "other data sets" if several else "sources left out"
-
-
-def _held_out_line(card: Card) -> str:
-    if card.balanced_accuracy is None:
-        return ""
-    error = card.standard_error
-    text = f"balanced accuracy {percent(card.balanced_accuracy)}"
-    if error is not None and error == error:
-        text += f" ± {100 * error:.1f} (standard error over the folds)"
-    if any(judged.left_out for judged in card.judged):
-        text += ", samples of all folds together"
-    return text + _over(card.held_out, card)
-
-
-def _judged_line(card: Card) -> str:
-    mean, lowest, n_sets = judged_accuracy(card)
-    if not n_sets:
-        return ""
-    together = {name: _total(card.judged, name) for name in card.class_counts}
-    return (
-        f"balanced accuracy {percent(mean)}, mean of {n_sets} sets"
-        f"{_over(together, card)}; lowest {percent(lowest)}"
-    )
 
 
 def _over(classes: Mapping[str, ClassCounts], card: Card) -> str:

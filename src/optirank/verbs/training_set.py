@@ -14,7 +14,7 @@ from optirank._util.matrices import (
     STANDARDISED,
     GeneMoments,
     PerSample,
-    constant_rows,
+    as_dense,
 )
 from optirank._util.words import counted, note, some, warn
 from optirank.data.passes import run_pass
@@ -173,4 +173,7 @@ def _are_empty(block: Any) -> NDArray[np.bool_]:
             f"{counted(n_missing, 'value is', 'values are')} missing or infinite (NaN, "
             "inf): fill in what is missing, or leave these genes or samples out"
         )
-    return constant_rows(block)
+    lowest, highest = (
+        as_dense(ends) for ends in (block.min(axis=1), block.max(axis=1))
+    )
+    return np.ravel(lowest) == np.ravel(highest)
