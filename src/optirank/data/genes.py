@@ -291,7 +291,7 @@ def _names_of_features(
             f"{some(var.columns, 20)}; without one the names of the features are used"
         )
     index = stripped(var.index)
-    if column is None:
+    if column is None and known_genes:
         column = _column_with_more(var, index, known_genes)
     if column is None:
         return index

@@ -164,8 +164,10 @@ def _raw_has_more(
 ) -> bool:
     """Whether raw is to be read instead of X, with a note."""
     known = {name.casefold() for name in known_genes}
-    n_in_x = len(known.intersection(str(name).strip().casefold() for name in genes))
-    n_in_raw = len(known.intersection(str(name).casefold() for name in raw_genes))
+    n_in_x, n_in_raw = (
+        len(known.intersection(str(name).strip().casefold() for name in names))
+        for names in (genes, raw_genes)
+    )
     n_lacking = len(known) - n_in_x
     has_enough = not known or n_in_x > _ENOUGH * len(known)
     if has_enough or n_in_raw - n_in_x < n_lacking / 2:
@@ -177,24 +179,22 @@ def _raw_has_more(
     return True
 
 
-def _profiles_of_frame(data: Any, no_genes: Sequence[str]) -> Profiles:
+def _profiles_of_frame(frame: Any, no_genes: Sequence[str]) -> Profiles:
     """Samples x genes of a data frame; columns of text are annotations."""
-    frame = data
-    if getattr(data, "ndim", 2) == 1:
-        frame = data.to_frame("sample" if data.name is None else data.name).T
-        frame = frame.infer_objects()
-    is_text = np.array([dtype.kind not in "biuf" for dtype in frame.dtypes], dtype=bool)
-    is_beside = is_text | frame.columns.isin(no_genes)
-    if is_beside.all():
+    if frame.ndim == 1:
+        name = "sample" if frame.name is None else frame.name
+        frame = frame.to_frame(name).T.infer_objects()
+    holds_numbers = [dtype.kind in "biuf" for dtype in frame.dtypes]
+    is_gene = np.array(holds_numbers, dtype=bool) & ~frame.columns.isin(no_genes)
+    if not is_gene.any():
         raise DataError(
             "the data frame has no column of numbers: it should hold samples x genes"
         )
-    numbers = frame.loc[:, ~is_beside]
-    values = numbers.to_numpy()
+    values = frame.loc[:, is_gene].to_numpy()
     if values.dtype.kind not in "iuf":  # of mixed kinds, such as flags among numbers
         values = values.astype(float)
-    var = pd.DataFrame(index=numbers.columns.astype(str))
-    return gene_profiles(values, frame.loc[:, is_beside], var, "the data frame")
+    var = pd.DataFrame(index=frame.columns[is_gene].astype(str))
+    return gene_profiles(values, frame.loc[:, ~is_gene], var, "the data frame")
 
 
 def labelled_profiles(
@@ -236,7 +236,7 @@ def _label_columns(label: Any, data: Any, table: str | None) -> tuple[str, ...]:
 def _with_labels(profiles: Profiles, labels: Any) -> Profiles:
     """Profiles with labels that were given apart, matched by the names of samples."""
     values = np.asarray(labels, dtype=object)
-    names = profiles.sample_names
+    names = profiles.obs.index
     index = [str(name) for name in labels.index] if is_frame(labels) else []
     if set(index) >= set(names):
         by_name = dict(zip(index, values, strict=True))

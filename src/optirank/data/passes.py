@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,7 +60,7 @@ def run_pass(
         size=size or block_rows(len(parts[0].genes)),
         as_sparse=len(parts) > 1 and any(_sparse_format(part.X) for part in parts),
     )
-    stretches = []
+    stretches: list[Stretch] = []
     first = start = 0
     for part in parts:
         inside = np.arange(part.n_samples)
@@ -70,9 +71,13 @@ def run_pass(
         first += part.n_samples
         start += len(inside)
     show_all = distribution.get()
-    if show_all is None or any(part.opening is None for part in parts):
-        show_all = _show_all
-    for n_seen in show_all(stretches, looks, reading):
+    if show_all is not None and all(part.opening is not None for part in parts):
+        seen = show_all(stretches, looks, reading)
+    else:
+        seen = chain.from_iterable(
+            show_samples(*stretch, looks, reading) for stretch in stretches
+        )
+    for n_seen in seen:
         if progress is not None:
             progress(n_seen, start)
 
@@ -98,17 +103,9 @@ class Reading(NamedTuple):
 # Some samples of a pass: a data set, rising positions in it, and where the first of
 # them is among all samples of the pass
 Stretch = tuple[Profiles, NDArray[np.intp], int]
-# What shows all samples, here or on a cluster; gives how many were seen from time to
-# time
+# What shows all samples on a cluster; gives how many were seen after each task
 Show = Callable[[Sequence[Stretch], Sequence[Look], Reading], Iterator[int]]
 distribution: ContextVar[Show | None] = ContextVar("distribution", default=None)
-
-
-def _show_all(
-    stretches: Sequence[Stretch], looks: Sequence[Look], reading: Reading
-) -> Iterator[int]:
-    for stretch in stretches:
-        yield from show_samples(*stretch, looks, reading)
 
 
 def show_samples(

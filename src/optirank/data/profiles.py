@@ -126,11 +126,6 @@ class Profiles:
         """How many samples there are."""
         return len(self.obs)
 
-    @property
-    def sample_names(self) -> NDArray[np.object_]:
-        """Names of the samples, in order."""
-        return self.obs.index.to_numpy(dtype=object)
-
     def with_genes(self, positions: NDArray) -> Profiles:
         """The same samples with some of the genes, in this order."""
         columns, sums = self.features_of(positions)

@@ -180,7 +180,8 @@ def label_profiles(
         # One text for all samples: np.full makes one per sample
         alarm = np.array(["; ".join(said.warnings)], dtype=object)
         columns["alarm"] = alarm.repeat(len(chosen))
-    columns |= {"sample": profiles.sample_names, "likeness": likeness}
+    samples = profiles.obs.index.to_numpy(dtype=object)
+    columns |= {"sample": samples, "likeness": likeness}
     names_of_classes = [f"probability_{name}" for name in model.classes]
     columns |= dict(zip(names_of_classes, probabilities.T, strict=True))
     order = ["sample", "label", "confidence", *names_of_classes, *FURTHER]
