@@ -17,9 +17,7 @@ compiled, and reads the matrix once per step.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +30,7 @@ from optirank.solver import constants as c
 from optirank.solver.problem import Problem
 
 
-class Proximal(ABC):
+class Proximal:
     """A term with a proximal map: the penalty of w, or the feasible set of gamma.
 
     The map is one compiled function, ``proximal_map``, which the compiled steps and
@@ -40,11 +38,7 @@ class Proximal(ABC):
     """
 
     proximal_map: ClassVar[Any]
-
-    @property
-    @abstractmethod
-    def parameters(self) -> NDArray[np.float64]:
-        """What the compiled map is told beside the point and the step."""
+    parameters: NDArray[np.float64]
 
     def prox(self, x: NDArray, step: float = 1.0) -> NDArray[np.float64]:
         """``argmin_u |u - x|^2 / (2 step) + value(u)``."""
@@ -53,44 +47,32 @@ class Proximal(ABC):
         return moved
 
 
-@dataclass(frozen=True)
 class ElasticNet(Proximal):
     """The penalty of w: ``l1 |w|_1 + l2 |w|_2^2`` (no 1/2).
 
     Every algorithm and the refit use it through what stands here, so another penalty is
     a subclass. It must be separable and convex, and a quadratic where each weight keeps
     its sign: Newton steps take ``gradient`` and ``curvature`` from there.
+
+    Attributes
+    ----------
+    smooth : whether it is one quadratic everywhere, without a kink at zero.
+    threshold : size of the loss's gradient up to which a weight of zero stays zero.
+    curvature : its second derivative where a weight keeps its sign.
     """
 
     proximal_map = solver_loops.elastic_net_map
 
-    l1: float
-    l2: float
-
-    @property
-    def parameters(self) -> NDArray[np.float64]:
-        """l1 and l2."""
-        return np.array([self.l1, self.l2], dtype=np.float64)
-
-    @property
-    def smooth(self) -> bool:
-        """Whether it is one quadratic everywhere: no kink at zero, no forbidden
-        weights.
-        """
-        return self.l1 == 0
-
-    @property
-    def threshold(self) -> float:
-        """Size of the loss's gradient up to which a weight of zero stays zero."""
-        return self.l1
-
-    @property
-    def curvature(self) -> float:
-        """Its second derivative where a weight keeps its sign."""
-        return 2.0 * self.l2
+    def __init__(self, l1: float, l2: float) -> None:
+        self.l1 = l1
+        self.l2 = l2
+        self.parameters = np.array([l1, l2], dtype=np.float64)
+        self.smooth = l1 == 0
+        self.threshold = l1
+        self.curvature = 2.0 * l2
 
     def value(self, w: NDArray) -> float:
-        """The penalty of w; infinite where w is not allowed."""
+        """The penalty of w."""
         return float(self.l1 * np.abs(w).sum() + self.l2 * (w @ w))
 
     def gradient(self, w: NDArray, sign: NDArray) -> NDArray:
@@ -157,7 +139,6 @@ def spread(part: NDArray, genes: NDArray, n_genes: int) -> NDArray:
     return full
 
 
-@dataclass(frozen=True)
 class CappedSimplex(Proximal):
     """``{0 <= gamma <= 1, sum gamma = s}``, with gamma zero outside the candidates.
 
@@ -167,23 +148,16 @@ class CappedSimplex(Proximal):
 
     proximal_map = solver_loops.capped_simplex_map
 
-    s: int
-    candidates: NDArray | None = None
-
-    @cached_property
-    def _where(self) -> Any:
-        """What picks the candidates from a vector of all genes: a slice, or
-        positions.
-        """
-        if self.candidates is None:
-            return slice(None)
-        return np.flatnonzero(self.candidates)
-
-    @cached_property
-    def parameters(self) -> NDArray[np.float64]:
-        """The sum, and the positions of the candidates unless all genes are."""
-        positions = [] if self.candidates is None else self._where
-        return np.concatenate([[self.s], positions]).astype(np.float64)
+    def __init__(self, s: int, candidates: NDArray | None = None) -> None:
+        self.s = s
+        self.candidates = candidates
+        # What picks the candidates from a vector of all genes
+        self._where: Any = slice(None)
+        positions = np.empty(0)
+        if candidates is not None:
+            self._where = positions = np.flatnonzero(candidates)
+        # The compiled map takes no positions as all genes
+        self.parameters = np.concatenate([[s], positions]).astype(np.float64)
 
     def _spread(self, part: NDArray, n_genes: int) -> NDArray:
         """A vector of all genes: ``part`` on the candidates, zero for the others."""
