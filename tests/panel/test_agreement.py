@@ -12,7 +12,7 @@ from optirank.panel.further import (
     agreement_of,
     further_genes,
 )
-from optirank.panel.samples import class_sums, fold_matrix
+from optirank.panel.samples import class_sums
 from optirank.ranks.orders import places_in_sample
 
 
@@ -46,9 +46,9 @@ def samples(seed, n=90, d=80, n_classes=3, noise=1.0):
 
 
 def means_by_label(X, labels, n_classes=3, genes=None):
-    look = RanksByLabel(labels, n_classes)
-    fold_matrix(X, [look], genes)
-    return look.result()
+    ranks = RanksByLabel(n_classes)
+    ranks.add(X if genes is None else X[:, genes], labels)
+    return ranks.result()
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
@@ -80,10 +80,10 @@ def test_right_labels_agree_and_permuted_genes_do_not():
 def test_blocks_merge_into_the_whole():
     X, labels = samples(5, n=100)
     whole = means_by_label(X, labels)
-    merged = RanksByLabel(labels, 3)
+    merged = RanksByLabel(3)
     for start, stop in ((0, 3), (3, 6), (6, 64), (64, 100)):
-        part = RanksByLabel(labels, 3)
-        part.add(X[start:stop], slice(start, stop))
+        part = RanksByLabel(3)
+        part.add(X[start:stop], labels[start:stop])
         merged.merge(part)
     np.testing.assert_array_equal(merged.result()[0], whole[0])
     np.testing.assert_allclose(merged.result()[1], whole[1], atol=1e-12)

@@ -92,27 +92,14 @@ class Agreement:
 
 
 class RanksByLabel:
-    """A look at the ranks of some genes among themselves, by label.
+    """Sums of the ranks of some genes among themselves, by label."""
 
-    Parameters
-    ----------
-    codes : the label of each sample of the pass, as a position; None where samples are
-        counted with their labels alone (`count`).
-    n_classes : int
-    """
-
-    def __init__(self, codes: NDArray | None, n_classes: int) -> None:
-        self._codes = codes
+    def __init__(self, n_classes: int) -> None:
         self._counts: NDArray = np.zeros(n_classes)
         self._sums: NDArray = np.zeros((n_classes, 1))
 
-    def add(self, block: Any, rows: slice) -> None:
-        """Take the samples of a block."""
-        assert self._codes is not None
-        self.count(block, self._codes[rows])
-
-    def count(self, block: Any, codes: NDArray) -> None:
-        """Take samples whose labels are known."""
+    def add(self, block: Any, codes: NDArray) -> None:
+        """Take samples with their labels, which are positions of classes."""
         if not block.shape[0]:
             return
         n_genes = block.shape[1]

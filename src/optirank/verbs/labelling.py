@@ -91,7 +91,7 @@ class Labelling:
         is_large = profiles.n_samples >= _COMPILE_FROM
         self._compiled = is_large and importlib.util.find_spec("numba") is not None
         self._every = max(1, -(-profiles.n_samples // MOST_SAMPLES))
-        self._ranks = RanksByLabel(None, len(model.classes))
+        self._ranks = RanksByLabel(len(model.classes))
         self.values = ValueCounter()
         self.moments = GeneMoments()
         self.sample: NDArray = np.zeros(0)
@@ -116,7 +116,7 @@ class Labelling:
         self.sample = values[-1]
         if len(self._further):
             spaced = slice(-rows.start % self._every, None, self._every)
-            self._ranks.count(block[spaced][:, self._further], codes[spaced])
+            self._ranks.add(block[spaced][:, self._further], codes[spaced])
 
     def merge(self, other: Labelling) -> None:
         """Take what another one has seen of the samples that follow."""

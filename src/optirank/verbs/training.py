@@ -30,7 +30,7 @@ from optirank.model.confidence import NEVER, fit_calibration, fit_error_control
 from optirank.model.likeness import FurtherGenes, ValueCounter, fit_likeness
 from optirank.model.tree import fit_tree_control
 from optirank.panel.further import RanksByLabel, further_genes
-from optirank.panel.samples import fold_matrix
+from optirank.panel.samples import matrix_blocks
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.verbs.options import Result, TrainingOptions
 from optirank.verbs.performance import Performance, performance, size_table
@@ -280,8 +280,12 @@ def _further_genes(training_set: TrainingSet, panel: SizedPanel) -> FurtherGenes
         return None
     samples = training_set.samples
     codes = samples.codes[training_set.kept]
-    ranks = RanksByLabel(codes, len(samples.classes))
-    fold_matrix(training_set.X, [ranks], genes)
+    ranks = RanksByLabel(len(samples.classes))
+    start = 0
+    for block in matrix_blocks(training_set.X, genes):
+        stop = start + block.shape[0]
+        ranks.add(block, codes[start:stop])
+        start = stop
     means = ranks.result()[1].astype(np.float16)
     return FurtherGenes(training_set.genes[genes], means)
 
