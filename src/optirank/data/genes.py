@@ -81,34 +81,22 @@ class GeneMatch:
             if _without_version(gene) != _without_version(name)
         }
 
-    def spelling_notes(self) -> list[str]:
-        """Sentences about genes that were found in another spelling."""
-        several = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
+    def note_spelling(self) -> None:
+        """Say which genes were found in another spelling, or under several names."""
         by_case = self.by_case
         kinds = {
             "matched without the version of their Ensembl identifier": {
                 gene: name for gene, name in self.spelled.items() if gene not in by_case
             },
             "matched in another case": by_case,
-            "missing because several columns match": several,
+            "missing because several columns match": {
+                gene: " and ".join(names) for gene, names in self.ambiguous.items()
+            },
         }
-        return [
-            f"{counted(len(spelled), 'gene is', 'genes are')} {what}: {_pairs(spelled)}"
-            for what, spelled in kinds.items()
-            if spelled
-        ]
-
-    def notes(self) -> list[str]:
-        """Sentences about all genes; none when every gene was found as written."""
-        notes = self.spelling_notes()
-        missing = self.missing
-        if missing:
-            verb = "is" if len(missing) == 1 else "are"
-            notes.append(
-                f"{len(missing)} of {len(self.genes)} genes {verb} missing: "
-                f"{some(missing)}"
-            )
-        return notes
+        for what, spelled in kinds.items():
+            if spelled:
+                how_many = counted(len(spelled), "gene is", "genes are")
+                note(f"{how_many} {what}: {_pairs(spelled)}")
 
 
 def match_genes(wanted: Iterable[str], names: Iterable[str]) -> GeneMatch:

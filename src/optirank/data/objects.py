@@ -205,7 +205,7 @@ def labelled_profiles(
     ``label`` names columns, or is the labels themselves: by the names of samples where
     a Series has them, else in their order. ``reading`` are options of `profiles_of`.
     """
-    several = isinstance(data, Sequence) and not isinstance(data, str)
+    several = isinstance(data, Sequence)
     sets = [*data] if several else [data]
     columns = _label_columns(label, sets[0], reading.get("table"))
     named = [*columns, *([] if batch is None else [batch])]

@@ -129,22 +129,21 @@ def _tenx_features(ids: list[str], names: list[str], types: list[str]) -> pd.Dat
 def stored_matrix(element: Any) -> Any:
     """A matrix of numbers, left where it is stored."""
     _check_sizes(element)
-    if not hasattr(element, "keys"):
-        if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
-            raise DataError(
-                f"X has shape {tuple(element.shape)} and type {element.dtype}; it "
-                "should be a matrix of numbers"
-            )
-        _check_chunks(element)
-        return element
+    is_sparse = hasattr(element, "keys")
     kind = str(element.attrs.get("encoding-type", ""))
-    if not kind.startswith(("csr", "csc")):
+    if is_sparse and not kind.startswith(("csr", "csc")):
         raise DataError(f"X is stored as {kind!r}; it should be dense, CSR or CSC")
-    data, indices = element["data"], element["indices"]
-    _check_chunks(indices, are_positions=True)
+    data = element["data"] if is_sparse else element
+    if np.dtype(data.dtype).kind not in "fiub" or data.ndim != 2 - is_sparse:
+        raise DataError(
+            f"X has shape {tuple(data.shape)} and type {data.dtype}; it should be a "
+            "matrix of numbers"
+        )
     _check_chunks(data)
-    if np.dtype(data.dtype).kind not in "fiub":
-        raise ValueError(f"its values are of type {data.dtype}, not numbers")
+    if not is_sparse:
+        return element
+    indices = element["indices"]
+    _check_chunks(indices, are_positions=True)
     shape = tuple(int(n) for n in element.attrs.get("shape", (0, 0)))
     pointers = np.asarray(element["indptr"][:], dtype=np.int64)
     if (

@@ -75,8 +75,7 @@ def find_genes(
         if not any(fits):
             missing.append(pattern)
     match = match_genes((name for name in wanted if name not in patterns), names)
-    for text in match.spelling_notes():
-        note(text)
+    match.note_spelling()
     is_wanted[match.columns[match.present]] = True
     return np.flatnonzero(is_wanted), [*missing, *match.missing]
 
@@ -122,8 +121,7 @@ def shared_genes(
             f"such as {some(names, 3)}, those are {some(others, 3)}"
         )
     note(f"{n_shared} of {len(names)} genes are used: those that {whose}")
-    for text in match.spelling_notes():
-        note(text)
+    match.note_spelling()
     return match.present
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import optirank
 from optirank._util.matrices import STANDARDISED, GeneMoments, Progress, as_dense
-from optirank._util.words import collected_notes, counted, note, percent, warn
+from optirank._util.words import collected_notes, counted, note, percent, some, warn
 from optirank.data.genes import GeneMatch, check_case
 from optirank.data.passes import block_rows, run_pass
 from optirank.data.profiles import DataError, Profiles, text_column
@@ -268,8 +268,13 @@ def note_missing_genes(model: Model, match: GeneMatch) -> None:
     at random; warn where their accuracy is then nearer to guessing than to that with
     all genes.
     """
-    for text in match.notes():
-        note(text)
+    match.note_spelling()
+    if missing := match.missing:
+        verb = "is" if len(missing) == 1 else "are"
+        note(
+            f"{len(missing)} of {len(match.genes)} genes {verb} missing: "
+            f"{some(missing)}"
+        )
     whole = model.panel.expected_accuracy(0.0)
     without = model.panel.expected_accuracy(1.0 - float(match.present.mean()))
     cost = (
