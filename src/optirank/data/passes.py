@@ -211,17 +211,13 @@ def _with_chosen_columns(X: Any, features: NDArray) -> tuple[Any, NDArray | None
 
     Of a matrix that is stored by genes (CSC) columns are read once and kept as rows.
     """
-    is_whole = np.array_equal(features, np.arange(X.shape[1]))
-    columns = None if is_whole else features
-    if _sparse_format(X) == "csc":
-        if columns is None:
-            return _in_memory(X), None
+    columns = None if np.array_equal(features, np.arange(X.shape[1])) else features
+    is_csc = _sparse_format(X) == "csc"
+    if columns is not None and (is_csc or is_dask(X)):
+        # Rising positions are read well; dask makes many small chunks of others
         order = np.argsort(columns)
-        return _in_memory(X[:, columns[order]], np.argsort(order)), None
-    if is_dask(X) and columns is not None:
-        # dask slices rising positions well, and makes many small chunks of others
-        return X[:, np.sort(columns)], np.argsort(np.argsort(columns))
-    return X, columns
+        X, columns = X[:, columns[order]], np.argsort(order)
+    return (_in_memory(X, columns), None) if is_csc else (X, columns)
 
 
 def _take_rows(X: Any, columns: NDArray | None, rows: NDArray) -> Block:
