@@ -155,7 +155,7 @@ def _target(figure: float, limit: float | None) -> tuple[str, bool] | tuple[()]:
 def accuracy(model: Path, query: Path) -> float:
     """Balanced accuracy of a model file on a query."""
     from optirank import load
-    from optirank._util.metrics import balanced_accuracy
+    from optirank._util.numbers import balanced_accuracy
     from optirank_lab.data.conversion import read_expression
 
     data = read_expression(query)

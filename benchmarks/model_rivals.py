@@ -24,8 +24,7 @@ from anndata import AnnData
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank._util.matrices import value_scale
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy, value_scale
 from optirank.panel.samples import class_sums
 from optirank.ranks.orders import places_in_sample
 from optirank.ranks.scoring import by_class

@@ -28,7 +28,7 @@ from studies import Rows, dense, options, over_pairs
 from tables import by_pairs
 
 from optirank import PanelClassifier
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank.panel.further import learn_from_query
 from optirank.panel.samples import fold_matrix
 from optirank.panel.votes import vote_scores

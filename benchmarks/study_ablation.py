@@ -36,7 +36,7 @@ from studies import Rows, dense, options, over_pairs
 from tables import by_pairs
 
 from optirank import PanelClassifier
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank_lab.benchmark.designs import drawn_samples
 
 if TYPE_CHECKING:

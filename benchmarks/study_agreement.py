@@ -34,7 +34,7 @@ from joblib import Parallel, delayed
 from studies import Rows, collect, labelled, options, pairs_of, trained
 
 from optirank import load
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank._util.work import one_blas_thread
 from optirank.data.opening import open_profiles
 from optirank.model import MissingGenesError

@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from studies import Rows, collect, dense, options, pairs_of, rows_of_pairs
 
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank.estimators.panel_classifier import PanelClassifier
 from optirank_lab.baselines.marker_lists import RANKINGS, in_turns
 from optirank_lab.benchmark.splits import at_most

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from studies import Rows, labelled, options, over_pairs, trained
 
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank_lab.benchmark.statistics import calibration_error
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 from studies import Rows, collect, dense, options
 
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank._util.work import one_blas_thread
 from optirank.estimators.panel_classifier import PanelClassifier
 from optirank_lab.benchmark.designs import RealTasks, genes_of_best_t

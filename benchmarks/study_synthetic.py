@@ -35,7 +35,7 @@ from joblib import Parallel, delayed
 from studies import Rows, collect, options
 
 from optirank import OptirankClassifierCV
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank._util.work import one_blas_thread
 from optirank_lab.benchmark import engine, results
 from optirank_lab.benchmark.synthetic import (

@@ -63,7 +63,7 @@ def test_the_synthetic_model_needs_neither_anndata_nor_pandas():
 
 
 def test_telling_counts_from_logarithms_needs_no_scikit_learn():
-    code = "import sys, optirank._util.matrices; print('sklearn' in sys.modules)"
+    code = "import sys, optirank._util.numbers; print('sklearn' in sys.modules)"
     assert run(code) == "False"
 
 

@@ -17,7 +17,7 @@ import pytest
 from example_model import LABEL, as_anndata, reference_set, trained_example
 from expression_files import write_table
 from optirank import save
-from optirank._util.matrices import PerSample
+from optirank._util.numbers import PerSample
 from optirank.data.cluster import on_cluster
 from optirank.data.opening import open_profiles
 from optirank.data.passes import run_pass

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import PanelClassifier
-from optirank._util.matrices import STANDARDISED
+from optirank._util.numbers import STANDARDISED
 from optirank.panel.elimination import MISSING, HeldOut, choose_size, path_sizes
 
 WEIGHTS = {

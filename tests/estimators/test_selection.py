@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
-from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank._util.numbers import balanced_accuracy, standard_error
 from optirank.estimators.selection import edges_of_grid, select
 
 # Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank._util.matrices import PerSample, as_dense
+from optirank._util.numbers import PerSample, as_dense
 from optirank.panel.samples import (
     DrawnSamples,
     deal_folds,

@@ -20,7 +20,7 @@ from solver_cases import (
     make_problem,
 )
 
-from optirank._util.matrices import product
+from optirank._util.numbers import product
 from optirank.datasets import make_unstable_ranks
 from optirank.ranks import orders
 from optirank.ranks.scoring import TIES, weighted_ranks

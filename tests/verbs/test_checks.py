@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from example_model import telling_model, telling_pair
 from expression_files import write_h5ad
-from optirank._util.matrices import STANDARDISED
+from optirank._util.numbers import STANDARDISED
 from optirank._util.words import collected_notes
 from optirank.panel.further import Agreement
 from optirank.tl import annotate

@@ -12,7 +12,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from optirank._util.metrics import wilson
+from optirank._util.numbers import wilson
 from optirank._util.words import with_interval
 from optirank.verbs.performance import performance
 

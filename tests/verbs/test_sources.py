@@ -9,7 +9,7 @@ import pytest
 
 from example_model import LABEL, reference_set
 from expression_files import write_h5ad
-from optirank._util.matrices import PerSample, as_dense
+from optirank._util.numbers import PerSample, as_dense
 from optirank.data.genes import join_profiles
 from optirank.data.objects import profiles_of
 from optirank.data.opening import open_sources

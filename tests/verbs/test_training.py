@@ -8,7 +8,7 @@ import pytest
 from anndata import AnnData
 from scipy import sparse
 
-from optirank._util.matrices import STANDARDISED
+from optirank._util.numbers import STANDARDISED
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
 from optirank.model import save

@@ -1,1 +1,1 @@
-"""What every room may use: files, long work, words, matrices, metrics."""
+"""What every room may use: files, long work, words, numbers."""

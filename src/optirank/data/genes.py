@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from optirank._util.matrices import value_scale
+from optirank._util.numbers import value_scale
 from optirank._util.words import counted, note, some
 from optirank.data.passes import read_values
 from optirank.data.profiles import (

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank._util.matrices import Look, Progress
+from optirank._util.numbers import Look, Progress
 from optirank.data.profiles import DataError, Profiles, readable
 
 Block = Any  # an array, or a CSR matrix

@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from optirank._util.matrices import inverted
+from optirank._util.numbers import inverted
 from optirank._util.words import counted, note, some
 from optirank.data.genes import gene_profiles, without_case
 from optirank.data.profiles import DataError, Profiles, duplicates, need, stripped

@@ -16,7 +16,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank._util.numbers import balanced_accuracy, standard_error
 from optirank._util.work import progress_bar
 from optirank.estimators._base import RankClassifier, RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from optirank._util.matrices import STANDARDISED, looks_standardised
+from optirank._util.numbers import STANDARDISED, looks_standardised
 from optirank._util.words import some
 from optirank._util.work import using_threads
 from optirank.estimators._base import (

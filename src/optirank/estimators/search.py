@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 from numpy.typing import NDArray
 
-from optirank._util.matrices import Progress
+from optirank._util.numbers import Progress
 from optirank._util.work import one_blas_thread
 from optirank.solver.problem import (
     PenaltyPair,

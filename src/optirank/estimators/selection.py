@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank._util.metrics import standard_error
+from optirank._util.numbers import standard_error
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 

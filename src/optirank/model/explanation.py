@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.matrices import as_dense
+from optirank._util.numbers import as_dense
 from optirank.ranks.scoring import needed_values, weighted_ranks
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank._util.metrics import row_correlations
+from optirank._util.numbers import row_correlations
 from optirank._util.words import note
 from optirank.model.confidence import class_codes
 
@@ -162,7 +162,7 @@ class ValueCounter:
         n_negative = np.count_nonzero(values < 0)
         self._counts += np.array([n_values, n_zero, n_negative])
         if self._scale is None and values.size:
-            from optirank._util.matrices import value_scale  # scipy loads
+            from optirank._util.numbers import value_scale  # scipy loads
 
             self._scale = value_scale(block)
 

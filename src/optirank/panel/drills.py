@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from optirank._util.matrices import as_dense, value_scale
+from optirank._util.numbers import as_dense, value_scale
 from optirank.panel.samples import uniform_numbers
 from optirank.panel.votes import ranked_scores, sort_groups
 from optirank.ranks.scoring import best_class

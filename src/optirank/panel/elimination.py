@@ -27,8 +27,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from optirank._util.matrices import PerSample
-from optirank._util.metrics import balanced_accuracy, error_of_counts, standard_error
+from optirank._util.numbers import (
+    PerSample,
+    balanced_accuracy,
+    error_of_counts,
+    standard_error,
+)
 from optirank._util.work import one_blas_thread
 from optirank.panel.samples import Pass, mixed, row_hashes, uniform_numbers
 from optirank.panel.votes import (

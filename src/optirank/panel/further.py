@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import softmax
 
-from optirank._util.matrices import PerSample, as_dense
-from optirank._util.metrics import row_correlations
+from optirank._util.numbers import PerSample, as_dense, row_correlations
 from optirank._util.work import threads_in_use
 from optirank.panel.samples import DrawnSamples, Pass
 from optirank.ranks.scoring import panel_ranks

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.matrices import Look, as_dense
+from optirank._util.numbers import Look, as_dense
 from optirank._util.work import threads_in_use
 
 if TYPE_CHECKING:

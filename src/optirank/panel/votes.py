@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.matrices import as_dense, product
+from optirank._util.numbers import as_dense, product
 from optirank._util.work import one_blas_thread, threads, threads_in_use
 from optirank.ranks.scoring import needed_values, weighted_ranks, worth_compiling
 

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
-from optirank._util.matrices import as_dense, product
+from optirank._util.numbers import as_dense, product
 from optirank._util.work import threads, worker_count
 from optirank.ranks.scoring import check_finite, check_ties
 

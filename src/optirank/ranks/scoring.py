@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank._util.matrices import as_dense
+from optirank._util.numbers import as_dense
 
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders

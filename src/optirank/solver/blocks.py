@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optirank._compiled import solver_loops
-from optirank._util.matrices import product
+from optirank._util.numbers import product
 from optirank.ranks.orders import DenseRanks, SparseRanks
 from optirank.solver import constants as c
 from optirank.solver.problem import Problem

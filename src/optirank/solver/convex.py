@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from optirank._util.matrices import product
+from optirank._util.numbers import product
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
     BlockResult,

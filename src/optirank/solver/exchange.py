@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optirank._compiled import rank_loops
-from optirank._util.matrices import product
+from optirank._util.numbers import product
 from optirank.ranks.orders import take_columns
 from optirank.ranks.scoring import check_ties
 from optirank.solver import constants as c

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optirank._util.metrics import balanced, wilson
+from optirank._util.numbers import balanced, wilson
 from optirank._util.words import in_percent, percent, with_interval
 from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.matrices import per_ten_thousand, value_scale
-from optirank._util.metrics import balanced
+from optirank._util.numbers import balanced, per_ten_thousand, value_scale
 from optirank._util.words import collected_notes, note
 from optirank._util.work import one_blas_thread, using_threads
 from optirank.data.profiles import DataError
@@ -40,7 +39,7 @@ from optirank.verbs.training_set import TrainingSet
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank._util.matrices import Progress
+    from optirank._util.numbers import Progress
     from optirank.data.profiles import Profiles
     from optirank.model import Model
     from optirank.panel.drills import Drill

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from optirank._util.matrices import Progress
-from optirank._util.metrics import wilson
+from optirank._util.numbers import Progress, wilson
 from optirank._util.words import collected_notes, look_alike, note, some, warn
 from optirank.data.profiles import DataError, Profiles, text_column
 from optirank.model.model import Model

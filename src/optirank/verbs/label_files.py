@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import check_outputs, file_digest, replacing, write_text
-from optirank._util.matrices import Progress
+from optirank._util.numbers import Progress
 from optirank._util.words import valid_text
 from optirank.data.cluster import on_cluster
 from optirank.data.opening import names_of_files, open_profiles

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import optirank
-from optirank._util.matrices import STANDARDISED, GeneMoments, Progress, as_dense
+from optirank._util.numbers import STANDARDISED, GeneMoments, Progress, as_dense
 from optirank._util.words import collected_notes, counted, note, percent, some, warn
 from optirank.data.genes import GeneMatch, check_case
 from optirank.data.passes import block_rows, run_pass

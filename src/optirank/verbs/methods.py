@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank._util.numbers import balanced_accuracy, standard_error
 from optirank._util.words import note
 from optirank._util.work import threads_in_use
 from optirank.data.passes import run_pass
@@ -23,7 +23,7 @@ from optirank.verbs.training import Fitted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank._util.matrices import Progress
+    from optirank._util.numbers import Progress
     from optirank.verbs.training_set import TrainingSet
 
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.metrics import balanced, wilson
+from optirank._util.numbers import balanced, wilson
 from optirank._util.words import in_percent, percent
 from optirank.model.file import as_model
 

@@ -39,7 +39,7 @@ from optirank.verbs.training_set import TrainingSet
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from optirank._util.matrices import Progress
+    from optirank._util.numbers import Progress
     from optirank.data.profiles import Profiles
     from optirank.model.panels import SizedPanel
     from optirank.panel.elimination import Panel

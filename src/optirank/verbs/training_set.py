@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.matrices import (
+from optirank._util.numbers import (
     STANDARDISED,
     GeneMoments,
     PerSample,

@@ -19,7 +19,7 @@ import numpy as np
 
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
-from optirank._util.matrices import STANDARDISED
+from optirank._util.numbers import STANDARDISED
 from optirank.model import Model
 from optirank.model.confidence import CERTAINTY
 from optirank.model.file import as_model, model_digest

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank._util.matrices import TOTAL, value_scale
+from optirank._util.numbers import TOTAL, value_scale
 from optirank_lab.baselines.anova import Matrix, canonical, cell_moments, constant_genes
 
 logger = logging.getLogger("optirank")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from optirank._util.matrices import as_dense
+from optirank._util.numbers import as_dense
 from optirank.estimators.search import (
     Family,
     Fits,

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from optirank._util.matrices import STANDARDISED, looks_standardised
+from optirank._util.numbers import STANDARDISED, looks_standardised
 from optirank._util.words import some
 from optirank.data.opening import open_profiles
 from optirank.data.profiles import DataError

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import LinearSVC
 
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank.panel.further import learn_from_query
 from optirank.panel.samples import fold_matrix
 from optirank_lab.baselines.nearest_mean import SpearmanCentroid, centred_ranks

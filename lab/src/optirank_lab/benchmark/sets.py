@@ -14,7 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from optirank._util.matrices import value_scale
+from optirank._util.numbers import value_scale
 from optirank._util.words import some
 from optirank.data.profiles import DataError, duplicates
 from optirank_lab.baselines.transformers import LogCPM

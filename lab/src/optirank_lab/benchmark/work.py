@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
-from optirank._util.metrics import balanced_accuracy
+from optirank._util.numbers import balanced_accuracy
 from optirank._util.work import one_blas_thread
 from optirank.estimators.search import Family, Unit
 from optirank_lab.baselines.peers import PeerFailedError, run_peer

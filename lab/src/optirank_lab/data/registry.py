@@ -24,7 +24,7 @@ from anndata import AnnData
 from anndata.io import read_elem
 from scipy.sparse import csr_matrix
 
-from optirank._util.matrices import value_scale
+from optirank._util.numbers import value_scale
 from optirank._util.words import some
 from optirank.data.opening import open_profiles
 from optirank.data.passes import read_blocks

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from optirank._util.matrices import GeneMoments, product, value_scale
+from optirank._util.numbers import GeneMoments, product, value_scale
 
 RNG = np.random.default_rng(0)
 CASES = {
