@@ -164,8 +164,7 @@ def file_kind(path: Path) -> str:
 
 def read_annotations(path: Path) -> pd.DataFrame:
     """A table about samples, as text; their names are in the first column."""
-    with readable(path):
-        frame = read_table(path, as_text=True).frame
+    frame = read_table(path, as_text=True).frame
     repeated = duplicates(frame.columns)
     if repeated:
         raise DataError(

@@ -26,7 +26,14 @@ import pandas as pd
 from optirank._util.numbers import inverted
 from optirank._util.words import counted, note, some
 from optirank.data.genes import gene_profiles, without_case
-from optirank.data.profiles import DataError, Profiles, duplicates, need, stripped
+from optirank.data.profiles import (
+    DataError,
+    Profiles,
+    duplicates,
+    need,
+    readable,
+    stripped,
+)
 
 # How files with a table of text end, in lower case; also before .gz
 SUFFIXES = (".csv", ".tsv", ".txt", ".tab")
@@ -248,20 +255,23 @@ def read_table(path: Path, *, as_text: bool = False) -> Table:
     """Read a table: all values as they are written, or as numbers where a column holds
     no words.
     """
-    if path.suffix.lower() == PARQUET:
-        decimal = "."
-        need("pyarrow", "parquet", f"reading {path}")
-        frame = pd.read_parquet(path)
-        is_numbered = isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 0
-        if is_numbered and frame.dtypes.iloc[0].kind not in "biuf":
-            frame = frame.set_index(frame.columns[0])
-    else:
-        frame, decimal = _read_text(path, as_text=as_text)
-    for axis in (0, 1):  # letters with accents are single characters
-        plain = [unicodedata.normalize("NFC", str(name)) for name in frame.axes[axis]]
-        names = pd.Index(stripped(plain), name=frame.axes[axis].name)
-        frame = frame.set_axis(names, axis=axis)
-    return Table(frame, decimal)
+    with readable(path):
+        if path.suffix.lower() == PARQUET:
+            decimal = "."
+            need("pyarrow", "parquet", f"reading {path}")
+            frame = pd.read_parquet(path)
+            is_numbered = isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 0
+            if is_numbered and frame.dtypes.iloc[0].kind not in "biuf":
+                frame = frame.set_index(frame.columns[0])
+        else:
+            frame, decimal = _read_text(path, as_text=as_text)
+        for axis in (0, 1):  # letters with accents are single characters
+            plain = [
+                unicodedata.normalize("NFC", str(name)) for name in frame.axes[axis]
+            ]
+            names = pd.Index(stripped(plain), name=frame.axes[axis].name)
+            frame = frame.set_axis(names, axis=axis)
+        return Table(frame, decimal)
 
 
 def _read_text(path: Path, *, as_text: bool) -> tuple[pd.DataFrame, str]:
@@ -288,9 +298,8 @@ def _read_text(path: Path, *, as_text: bool) -> tuple[pd.DataFrame, str]:
             low_memory=False,
             **options,
         )
-    return frame.set_index(0).set_axis(header[1:], axis=1).rename_axis(
-        header[0]
-    ), decimal
+    frame = frame.set_index(0).set_axis(header[1:], axis=1)
+    return frame.rename_axis(header[0]), decimal
 
 
 def _header(file: IO[str], path: Path) -> tuple[list[str], int, str, list[str]]:

@@ -17,7 +17,7 @@ import numpy as np
 from optirank._util.words import counted, note, some
 from optirank.data.genes import match_genes
 from optirank.data.opening import check_path, file_kind, open_profiles
-from optirank.data.profiles import DataError, readable
+from optirank.data.profiles import DataError
 from optirank.data.tables import read_table
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ def genes_of_queries(files: Sequence[Path]) -> list[str]:
     sets = []
     for file in map(check_path, files):
         if file_kind(file) == "table":
-            with readable(file):
-                sets.append(read_table(file).names())
+            sets.append(read_table(file).names())
         else:
             with open_profiles(file) as profiles:
                 sets.append(profiles.genes.tolist())
