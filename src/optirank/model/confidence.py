@@ -179,7 +179,11 @@ class ErrorControl:
 
         A ValueError where the held-out samples cannot show such an error.
         """
-        check_target_error(target_error)
+        if not 0 < target_error < 1:
+            raise ValueError(
+                f"target error {target_error!r}: use a share between 0 and 1, such as "
+                "0.05"
+            )
         step = self._last_step_that_passes(target_error)
         if step is None:
             raise ValueError(
@@ -308,14 +312,6 @@ class _Steps:
     def n_finest(self) -> NDArray[np.intp]:
         """Samples that have their finest label, after each step."""
         return np.cumsum(self._order % self._n_levels == self._n_levels - 1)
-
-
-def check_target_error(target: float | None) -> None:
-    """Refuse a target error that is no share between 0 and 1."""
-    if not isinstance(target, float | int) or not 0 < target < 1:
-        raise ValueError(
-            f"target error {target!r}: use a share between 0 and 1, such as 0.05"
-        )
 
 
 def _ends_of_steps(falling: NDArray[np.float64]) -> NDArray[np.intp]:
