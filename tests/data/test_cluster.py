@@ -96,8 +96,11 @@ def test_models_are_the_same_bytes(address, tmp_path, monkeypatch):
     path = tmp_path / "reference.h5ad"
     as_anndata(reference_set(), "dense").write_h5ad(path)
     options = TrainingOptions(label=LABEL, n_genes=20, n_jobs=1)
-    for name, where in (("here", None), ("there", address)):
-        with open_profiles(path) as profiles, on_cluster(where):
+    for name, place in (
+        ("here", contextlib.nullcontext()),
+        ("there", on_cluster(address)),
+    ):
+        with open_profiles(path) as profiles, place:
             save(train(profiles, options).model, tmp_path / name)
     assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
 
