@@ -208,7 +208,13 @@ def memory() -> None:
         "its own"
     )
     columns()
-    settings = ("0.2", "0.2, 1e-3", "0.05", "0.6")
+    settings = (
+        "0.2",
+        "0.2, 1e-3",
+        "0.05",
+        "0.6",
+        "0.2, solver_options={'integral': False}",
+    )
     for setting in settings[:1] if QUICK else settings:
         peak = peak_memory(
             _MEMORY_SETUP.format(size=(250, 400) if QUICK else (2500, 1000)),

@@ -21,8 +21,12 @@ MODELS = {
     "default": {},
     "falling": {"side": "falling"},
     "sparse weights": {"l1": 5e-3},
+    "fractional": {"solver_options": {"integral": False}},
     "bpcd": {"algorithm": "bpcd"},
 }
+
+
+FRACTIONAL = MODELS["fractional"]
 
 
 def make_data(n=90, d=15, n_classes=2, seed=0):
@@ -240,6 +244,7 @@ def test_a_weight_of_two_is_the_sample_twice(binary):
     twice = np.repeat(np.arange(90), weights)
     for settings, atol in (
         ({}, 1e-5),
+        (FRACTIONAL, 1e-4),
         ({"class_weight": None}, 1e-5),
     ):
         weighted = small(**settings).fit(X, y, sample_weight=weights)
@@ -276,11 +281,12 @@ def test_verbose_tells_of_every_stage(three_classes, settings, capsys):
 
 def test_too_few_steps_warn_and_name_the_remedy(binary):
     X, y = binary
-    model = small(max_iter=1, tol=1e-9, n_reference=1.0)
-    with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
-        model.fit(X, y)
-    assert caught[0].filename == __file__
-    assert np.isfinite(model.decision_function(X)).all()
+    for settings in ({"n_reference": 1.0}, FRACTIONAL):
+        model = small(max_iter=1, tol=1e-9, **settings)
+        with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
+            model.fit(X, y)
+        assert caught[0].filename == __file__
+        assert np.isfinite(model.decision_function(X)).all()
 
 
 # Edge cases
@@ -316,7 +322,9 @@ def test_small_and_dull_data_are_fitted(X, settings):
 )  # fmt: skip
 def test_a_fraction_is_rounded_down_and_a_count_is_taken(n_reference, n_genes, count):
     X = np.random.default_rng(0).normal(size=(4, n_genes))
-    model = OptirankClassifier(n_reference).fit(X, [0, 1, 0, 1])
+    model = OptirankClassifier(n_reference, solver_options={"polish": False}).fit(
+        X, [0, 1, 0, 1]
+    )
     assert model.reference_.sum() == count
 
 
@@ -350,6 +358,10 @@ def test_a_wrong_size_of_the_reference_is_refused(binary, n_reference, message):
         ({"algorithm": "bpcd", "side": "rising"}, "side='rising' with algorithm='bpcd'"),
         ({"reference_candidates": []}, "reference_candidates is empty"),
         ({"reference_candidates": [1, 2, 3]}, "more than the 3 candidate genes"),
+        ({"solver_options": 7}, r"'solver_options' .* 'dict' or None. Got 7"),
+        ({"solver_options": {"speed": 1}}, "has 'speed'.*path_step, integral, polish, refit"),
+        ({"solver_options": {"path_step": 0}}, r"'path_step' parameter of solver_options .* Got 0"),
+        ({"solver_options": {"polish": "no"}}, r"'polish' .* 'bool'.* Got 'no'"),
     ],
 )  # fmt: skip
 def test_options_without_sense_are_refused(binary, settings, message):

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from solver_cases import (
     CONTAINERS,
     assert_a_set,
+    assert_relaxed_optimal,
     assert_weights_optimal,
     make_data,
     make_problem,
@@ -60,9 +61,18 @@ def test_it_ends_in_a_set_of_the_size_asked_for_with_optimal_weights(
 @pytest.mark.parametrize("side", STARTS)
 def test_polishing_never_ends_above_the_rounded_set(seed, l1, side):
     problem = make_problem(*make_data(seed, n=100, d=30), 6, l1)
-    solution = solve_alternating(problem, side=side)
-    rounded = [e["objective"] for e in solution.path if e["stage"] == "rounded"]
-    assert solution.objective <= min(rounded) + 1e-9
+    rough = solve_alternating(problem, polish=False, side=side)
+    polished = solve_alternating(problem, side=side)
+    assert polished.objective <= rough.objective + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_refit_only_lowers_the_objective(seed):
+    problem = make_problem(*make_data(seed))
+    left = solve_alternating(problem, refit=False)
+    refitted = solve_alternating(problem)
+    np.testing.assert_array_equal(left.gamma, refitted.gamma)
+    assert refitted.objective <= left.objective + 1e-12
 
 
 @pytest.mark.parametrize("l1", [0.0, 5e-3])
@@ -88,10 +98,13 @@ def test_it_is_no_worse_than_the_papers_algorithm(seed):
     assert solve_alternating(problem).objective <= theirs.objective * (1 + 1e-3)
 
 
+@pytest.mark.parametrize("integral", [True, False])
 @pytest.mark.parametrize("side", ["best", "rising", "falling"])
-def test_the_same_input_gives_the_same_bits(side):
+def test_the_same_input_gives_the_same_bits(side, integral):
     problem = make_problem(*make_data(3, d=40), 8)
-    first, second = (solve_alternating(problem, side=side) for _ in range(2))
+    first, second = (
+        solve_alternating(problem, side=side, integral=integral) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.w, second.w)
     np.testing.assert_array_equal(first.gamma, second.gamma)
     assert (first.b, first.objective) == (second.b, second.objective)
@@ -105,14 +118,45 @@ def test_the_path_tells_the_stages_and_ends_at_the_objective():
     assert all(np.isfinite(entry["objective"]) for entry in told)
 
 
+# Without the push
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("l1", [0.0, 5e-3])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_relaxed_solution_meets_the_optimality_conditions_of_every_block(
+    seed, l1, ties, container
+):
+    X, y = make_data(seed)
+    problem = make_problem(container(X), y, l1=l1, l2=1e-2, ties=ties)
+    solution = solve_alternating(problem, integral=False, tol=1e-9, max_iter=50_000)
+    assert solution.converged
+    assert_relaxed_optimal(problem, solution, 2e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_relaxed_minimum_is_below_every_set(seed):
+    problem = make_problem(*make_data(seed))
+    relaxed = solve_alternating(problem, integral=False)
+    assert relaxed.objective <= solve_alternating(problem).objective + 1e-6
+    assert relaxed.objective <= solve_bpcd(problem, integral=False).objective * (
+        1 + 1e-3
+    )
+
+
 # Two minima
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_best_side_is_the_lower_of_the_two(seed):
-    problem = make_problem(*make_data(seed), 3)
-    best = solve_alternating(problem)
-    sides = {side: solve_alternating(problem, side=side) for side in STARTS}
+@pytest.mark.parametrize("integral", [True, False])
+def test_the_best_side_is_the_lower_of_the_two(seed, integral):
+    problem = make_problem(*make_data(seed), 3 if integral else 4)
+    best = solve_alternating(problem, integral=integral)
+    sides = {
+        side: solve_alternating(problem, side=side, integral=integral)
+        for side in STARTS
+    }
     # small problems carry both starts to the end
     assert best.objective == pytest.approx(
         min(s.objective for s in sides.values()), abs=1e-6
@@ -146,6 +190,11 @@ def test_sparse_and_dense_data_give_nearly_the_same_objective(seed):
     sparse = solve_alternating(make_problem(sp.csr_array(X), y))
     assert_a_set(sparse.gamma, 3)
     assert sparse.objective <= dense.objective * 1.03
+    rough = [
+        solve_alternating(make_problem(kind(X), y), polish=False)
+        for kind in (np.asarray, sp.csr_array)
+    ]
+    assert rough[0].objective == pytest.approx(rough[1].objective, rel=0.02)
 
 
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (1e-3, 1e-3), (0.0, 0.0)])
@@ -177,7 +226,8 @@ def test_of_two_genes_either_may_be_the_reference(container):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-def test_two_samples_are_enough(container, monkeypatch):
+@pytest.mark.parametrize("integral", [True, False])
+def test_two_samples_are_enough(container, integral, monkeypatch):
     def finite_product(a, b):
         assert np.isfinite(a).all()
         assert np.isfinite(b).all()
@@ -190,17 +240,19 @@ def test_two_samples_are_enough(container, monkeypatch):
         monkeypatch.setattr(module, "product", finite_product)
     X = np.array([[1.0, 2, 3, 4, 0], [4.0, 3, 2, 1, 0]])
     problem = make_problem(container(X), np.array([0.0, 1.0]), 2)
-    solution = solve_alternating(problem)
+    solution = solve_alternating(problem, integral=integral)
     scores = problem.scores(solution.w, solution.b, solution.gamma)
     assert scores[0] < 0 < scores[1]
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("value", [0.0, 1.0])
-def test_constant_genes_and_no_others_end_at_chance(container, value):
+@pytest.mark.parametrize("integral", [True, False])
+def test_constant_genes_and_no_others_end_at_chance(container, value, integral):
     problem = make_problem(container(np.full((10, 6), value)), np.arange(10) % 2.0, 2)
-    solution = solve_alternating(problem)
-    assert_a_set(solution.gamma, 2)
+    solution = solve_alternating(problem, integral=integral)
+    if integral:
+        assert_a_set(solution.gamma, 2)
     assert solution.objective == pytest.approx(np.log(2))
 
 
@@ -223,9 +275,13 @@ def test_one_sample_against_the_rest():
     assert scores[0] > scores[1:].max()
 
 
-def test_a_penalty_that_leaves_no_weight_still_ends():
-    solution = solve_alternating(make_problem(*make_data(0), l1=10.0))
-    assert_a_set(solution.gamma, 3)
+@pytest.mark.parametrize("integral", [True, False])
+def test_a_penalty_that_leaves_no_weight_still_ends(integral):
+    solution = solve_alternating(
+        make_problem(*make_data(0), l1=10.0), integral=integral
+    )
+    if integral:
+        assert_a_set(solution.gamma, 3)
     assert not solution.w.any()
     assert solution.objective == pytest.approx(np.log(2))
 
@@ -242,6 +298,9 @@ def test_separable_data_with_hardly_a_penalty_end(l2):
 def test_too_few_iterations_are_admitted():
     problem = make_problem(*make_data(0), l2=1e-6, l1=0.0)
     assert not solve_alternating(problem, max_iter=1, tol=1e-9).converged
+    assert not solve_alternating(
+        problem, max_iter=1, tol=1e-12, integral=False
+    ).converged
 
 
 # Problems with known results
@@ -429,8 +488,9 @@ def best_of_all(problem):
 
 
 @pytest.mark.parametrize("solve", [solve_alternating, solve_bpcd])
-def test_the_reference_is_within_the_candidates_and_weights_are_not(solve):
-    solution = solve(restricted(1, l1=0.0))
+@pytest.mark.parametrize("integral", [True, False])
+def test_the_reference_is_within_the_candidates_and_weights_are_not(solve, integral):
+    solution = solve(restricted(1, l1=0.0), integral=integral)
     assert solution.gamma.sum() == pytest.approx(2)
     assert not solution.gamma[~CANDIDATES].any()
     assert solution.w[~CANDIDATES].any()

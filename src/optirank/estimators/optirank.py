@@ -4,16 +4,28 @@ stable genes.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from optirank.estimators._base import BinarySolver, RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS, STARTS
 from optirank.solver.problem import Problem, Solution, resolve_n_reference
+
+SOLVER_OPTIONS = {
+    "path_step": [Interval(Real, 1, None, closed="left")],
+    "integral": ["boolean"],
+    "polish": ["boolean"],
+    "refit": ["boolean"],
+}
 
 
 class OptirankClassifier(RankLinearClassifier):
@@ -61,6 +73,17 @@ class OptirankClassifier(RankLinearClassifier):
         Threads: for sorting, and over the classes.
     verbose : int, default=0
         1 prints a line for each stage, after the fit.
+    solver_options : dict or None, default=None
+        What only a study of the algorithm needs:
+
+        - ``path_step`` (100): how fast the penalty that pushes gamma to a set grows;
+          smaller is slower and more careful.
+        - ``integral`` (True): whether to end with a set; otherwise the reference
+          weights stay fractional.
+        - ``polish`` (True): whether to exchange genes after the push ("alternating"
+          only).
+        - ``refit`` (True): whether to optimise the weights to convergence at the final
+          set.
 
     Attributes
     ----------
@@ -71,7 +94,7 @@ class OptirankClassifier(RankLinearClassifier):
     reference_ : boolean ndarray of shape (n_problems, d)
         The reference genes.
     reference_weights_ : ndarray of shape (n_problems, d)
-        gamma, which is 1 for these and 0 for the others.
+        gamma: 0 and 1, or fractional with ``integral`` False.
     objective_, n_iter_ : ndarray of shape (n_problems,)
         Final objectives, and steps taken.
     path_ : list of list of dict
@@ -95,6 +118,7 @@ class OptirankClassifier(RankLinearClassifier):
         **RankLinearClassifier._parameter_constraints,
         "algorithm": [StrOptions({"alternating", "bpcd"})],
         "side": [StrOptions({"best", *STARTS})],
+        "solver_options": [dict, None],
     }
 
     def __init__(
@@ -112,6 +136,7 @@ class OptirankClassifier(RankLinearClassifier):
         class_weight: str | dict | None = "balanced",
         n_jobs: int | None = None,
         verbose: int = 0,
+        solver_options: dict | None = None,
     ) -> None:
         super().__init__(
             ties=ties,
@@ -127,6 +152,7 @@ class OptirankClassifier(RankLinearClassifier):
         self.algorithm = algorithm
         self.side = side
         self.reference_candidates = reference_candidates
+        self.solver_options = solver_options
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None
@@ -151,6 +177,14 @@ class OptirankClassifier(RankLinearClassifier):
 
     def _validate_params(self) -> None:
         super()._validate_params()
+        options = self.solver_options or {}
+        for name in options:
+            if name not in SOLVER_OPTIONS:
+                raise ValueError(
+                    f"solver_options has {name!r}, which is not known: use some of "
+                    f"{', '.join(SOLVER_OPTIONS)}"
+                )
+        validate_parameter_constraints(SOLVER_OPTIONS, options, "solver_options")
         if self.algorithm == "bpcd" and self.side != "best":
             raise ValueError(
                 f"side={self.side!r} with algorithm='bpcd': this algorithm has one "
@@ -163,6 +197,7 @@ class OptirankClassifier(RankLinearClassifier):
         from optirank.solver.solve import solve_alternating
 
         options: Any = {"tol": self.tol, "max_iter": int(self.max_iter)}
+        options |= self.solver_options or {}
         if self.algorithm == "bpcd":
             return solve_bpcd(problem, **options)
         return solve_alternating(problem, side=self.side, **options)

@@ -51,11 +51,12 @@ def solve_bpcd(
 ) -> Solution:
     """Solve the problem as the paper does, then (w, b) to convergence at its set.
 
-    A solve ends after ``max_iter`` iterations, or when one lowers the objective by less
+    The options are those of :func:`~optirank.solver.solve.solve_alternating`. A
+    solve ends after ``max_iter`` iterations, or when one lowers the objective by less
     than ``tol * D``, D being the objective after the second iteration of the first
     solve. ``lambda_p`` grows by as much as raises the objective by
-    ``path_step * tol * D``; with ``integral=False`` it stays 0, and gamma fractional.
-    The paper does not ``refit``.
+    ``path_step * tol * D``; with ``integral=False`` it stays 0. The paper does not
+    ``refit``.
 
     ``Solution.converged`` is False when a solve ran into ``max_iter`` or the path into
     10000 relaxations; gamma then holds the largest entries of where it got to. ``path``

@@ -59,9 +59,9 @@ FAR = 0.01
 CLOSE = 0.002  # the same after the relaxed problem
 # sets that differ by less may change places when (w, b) converge: finish both
 CLOSE_SETS = 1e-3
-# of the loss at w = 0: what a round's push adds to the objective; half of it took a
-# third more rounds and ended no lower
-PUSH_STEP = 0.02
+# Times path_step, of the loss at w = 0: what a round's push adds to the objective; half
+# of it took a third more rounds and ended no lower
+PUSH_STEP = 2e-4
 PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
 INTEGRAL = 1e-3  # push penalty below which gamma is as good as a set
 # n d^2 below which a fit takes a tenth of a second: both starts go to the end

@@ -49,10 +49,7 @@ def exchange_batches(run: Run, state: State, n_tries: int) -> State:
         if batch == 0:
             break
         if gradient is None:
-            coranks = run.matrices.coranks(state.w)
-            z = coranks.dot(state.gamma)
-            run.loss.differentiate(z, run.loss.best_intercept(z, state.b))
-            gradient = coranks.transpose_dot(run.loss.slopes)
+            gradient = _gradient_gamma(run, state)
         inside, outside = run.feasible.exchangeable(state.gamma, gradient, batch)
         size = min(len(inside), len(outside))
         inside = inside[:size]
@@ -302,3 +299,10 @@ class PairModel:
         )
         b = loss.best_intercept(done.z, done.b)
         return done.x, b, loss.value(done.z, b) + penalty.value(done.x)
+
+
+def _gradient_gamma(run: Run, state: State) -> NDArray:
+    coranks = run.matrices.coranks(state.w)
+    z = coranks.dot(state.gamma)
+    run.loss.differentiate(z, run.loss.best_intercept(z, state.b))
+    return coranks.transpose_dot(run.loss.slopes)

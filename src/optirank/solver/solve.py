@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from optirank.solver import constants as c
 from optirank.solver.blocks import (
+    ElasticNet,
     LogisticLoss,
     ProblemMatrices,
     accelerated_steps,
 )
-from optirank.solver.convex import solve_at, solve_grid_at, walk
+from optirank.solver.convex import solution_at, solve_at, solve_grid_at, walk
 from optirank.solver.exchange import exchange_batches, exchange_pairs
 from optirank.solver.problem import PenaltyPair, Problem, Solution
 
@@ -33,6 +34,10 @@ def solve_alternating(
     side: str = "best",
     tol: float = 1e-5,
     max_iter: int = 10_000,
+    path_step: float = 100.0,
+    integral: bool = True,
+    polish: bool = True,
+    refit: bool = True,
 ) -> Solution:
     """Solve a problem from the rising start, the falling one, or the better of both.
 
@@ -41,30 +46,40 @@ def solve_alternating(
     problem : what to solve.
     side : "best", "rising" or "falling", which of the two minima to go to; "best" is
         the lower one.
-    tol : of the last refit.
+    tol : of the relaxed problem (``integral=False``) and of the last refit.
     max_iter : steps at most from each start; a stage under way is ended, and (w, b) get
         a few more.
+    path_step : how fast the push penalty grows; smaller is slower and follows the path
+        closer.
+    integral : whether to go on to a set; without, gamma is fractional.
+    polish : whether to exchange genes after rounding.
+    refit : whether to optimise (w, b) to convergence at the end.
     """
     only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
         return solve_at(problem, only, tol=tol, max_iter=max_iter)
     run = Run(problem, max_iter=max_iter)
     states = run.starts(side)
+    if not integral:
+        return run.relaxed(states, tol)
+
+    cheap = run.cheap
     for (n_rounds, limit), margin in ((c.SCREEN, c.FAR), (c.RELAXED, c.CLOSE)):
         states = {
             name: run.relax(state, n_rounds, limit, name)
             for name, state in states.items()
         }
-        states = near_best(states, np.inf if run.cheap else margin)
-    n_models = c.MODELS if run.cheap else 0
-    for name, state in states.items():
-        states[name] = run.exchange(run.push(state, name), n_models)
+        states = near_best(states, np.inf if cheap else margin)
+    for name in states:
+        states[name] = run.push(states[name], name, path_step)
+        if polish:
+            states[name] = run.exchange(states[name], n_models=c.MODELS if cheap else 0)
     # (w, b) of the sets are not converged yet: those that are close are compared at the
     # end
-    ends = [
-        run.finish(state if run.cheap else run.exchange(state), tol)
-        for state in near_best(states, c.CLOSE_SETS).values()
-    ]
+    ends = []
+    for state in near_best(states, c.CLOSE_SETS).values():
+        polished = run.exchange(state) if polish and not cheap else state
+        ends.append(run.finish(polished, tol, refit))
     return run.end(min(ends, key=lambda solution: solution.objective))
 
 
@@ -118,10 +133,9 @@ class Run:
         self._path.append(entry)
         return state
 
-    def round(self, state: State, lambda_p: float = 0.0) -> State:
+    def round(self, state: State, penalty: ElasticNet, lambda_p: float = 0.0) -> State:
         """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent."""
         loss = self.loss
-        penalty = self._on_the_way
         before = state.gamma
         steps = c.INNER_STEPS
         on_w = accelerated_steps(
@@ -153,6 +167,22 @@ class Run:
         return State(
             on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z
         )
+
+    def rounds(
+        self, state: State, penalty: ElasticNet, n_rounds: int, tol: float
+    ) -> tuple[State, bool]:
+        """Rounds until one lowers the objective by less than ``tol`` of it; whether
+        one did.
+        """
+        state = replace(state, z=None)
+        for _ in range(n_rounds):
+            if state.n_iter >= self.max_iter:
+                break
+            new = self.round(state, penalty)
+            if state.objective - new.objective < tol * new.objective:
+                return min(state, new, key=lambda point: point.objective), True
+            state = new
+        return state, False
 
     def steps_on_w(self, state: State, n_steps: int) -> State:
         """Steps on (w, b) alone; ``loss`` is left evaluated at the result."""
@@ -186,25 +216,18 @@ class Run:
         }
 
     def relax(self, state: State, n_rounds: int, tol: float, side: str) -> State:
-        """Rounds on the relaxed problem, until one lowers the objective by less than
-        ``tol`` of it.
-        """
-        state = replace(state, z=None)
-        for _ in range(n_rounds):
-            if state.n_iter >= self.max_iter:
-                break
-            before = state
-            state = self.round(before)
-            if before.objective - state.objective < tol * state.objective:
-                state = min(before, state, key=lambda point: point.objective)
-                break
+        """Rounds on the relaxed problem."""
+        if state.n_iter < self.max_iter:
+            state, _ = self.rounds(state, self._on_the_way, n_rounds, tol)
         return self._note("relaxed", state, side=side, lambda_p=0.0)
 
-    def push(self, state: State, side: str) -> State:
+    def push(self, state: State, side: str, path_step: float = 100.0) -> State:
         """Raise lambda_p a little each round until gamma is a set, or round what
         is left.
         """
-        rise = c.PUSH_STEP * self.problem.loss(np.zeros(len(self.problem.y)))
+        rise = (
+            c.PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
+        )
         lambda_p = 0.0
         rho = 0.0
         state = replace(state, z=None)
@@ -213,7 +236,7 @@ class Run:
             if rho < c.INTEGRAL or state.n_iter >= self.max_iter:
                 break
             lambda_p += rise / rho
-            state = self.round(state, lambda_p)
+            state = self.round(state, self._on_the_way, lambda_p)
         gamma = self.feasible.vertex(state.gamma)
         state = self.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
         return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
@@ -225,10 +248,31 @@ class Run:
             state = exchange_pairs(self, state, n_models)
         return self._note("exchanged", state)
 
-    def finish(self, state: State, tol: float, exact: bool = True) -> Solution:
+    def relaxed(self, starts: dict[str, State], tol: float) -> Solution:
+        """The relaxed problem to convergence from each start; the lower one."""
+        ends = []
+        for name, start in starts.items():
+            state, converged = self.rounds(start, self.penalty, self.max_iter, tol)
+            self._note("relaxed", state, side=name, lambda_p=0.0)
+            ends.append((state, converged))
+        state, converged = min(ends, key=lambda end: end[0].objective)
+        return self.end(
+            solution_at(self.problem, state.w, state.gamma, state.n_iter, converged)
+        )
+
+    def finish(
+        self,
+        state: State,
+        tol: float,
+        refit: bool = True,
+        exact: bool = True,
+    ) -> Solution:
         """(w, b) to convergence at the final set, in the problem's own units."""
+        problem = self.problem
+        if not refit:
+            return solution_at(problem, state.w, state.gamma, state.n_iter, True)
         solution = solve_at(
-            self.problem,
+            problem,
             state.gamma,
             w=state.w,
             b=state.b,

@@ -346,7 +346,9 @@ def push_to_sets(batch: Batch, states: States) -> States:
     is left.
     """
     xp = batch.xp
-    rise = c.PUSH_STEP * loss_of(batch, xp.zeros_like(batch.v), xp.zeros(len(batch)))
+    rise = (
+        100 * c.PUSH_STEP * loss_of(batch, xp.zeros_like(batch.v), xp.zeros(len(batch)))
+    )
     on_the_way, lambda_p = batch.with_ridge(c.RELAXED_RIDGE), xp.zeros(len(batch))
     for _ in range(c.PUSH_ROUNDS):
         rho = (states.gamma * (1.0 - states.gamma)).sum(axis=1)
