@@ -107,8 +107,10 @@ def write_example(
         with replacing(stored) as temporary:
             data.write_h5ad(temporary, compression="gzip")
         counts = data.to_df().astype(int)
+        for k, column in enumerate(data.obs.columns):
+            counts.insert(k, str(column), data.obs[column])
         with replacing(table) as temporary:
-            data.obs.join(counts).to_csv(temporary, index_label="sample")
+            counts.to_csv(temporary, index_label="sample")
     return paths
 
 
