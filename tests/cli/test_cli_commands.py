@@ -97,6 +97,13 @@ def test_genes_are_asked_for_by_name_pattern_file_and_query(folder):
     assert set(panel_names(load("m.optirank"))) <= set(listed)
 
 
+def test_texts_may_be_longer_than_the_name_of_a_file(folder):
+    genes = ",".join(reference_set().var_names[:60])
+    texts = ("--include", genes, "--description", f"{'long ' * 60}/ {'text ' * 60}")
+    good(*TRAIN[:4], "--n-genes", 70, "--n-jobs", 1, *texts, "-o", "long.optirank")
+    assert load("long.optirank").card.command.count("long ") == 60
+
+
 def test_several_files_are_held_out_in_turn(folder):
     reference = reference_set()
     half = np.arange(reference.n_obs) % 2 == 0

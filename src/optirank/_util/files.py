@@ -53,7 +53,7 @@ def check_outputs(
             raise ValueError(
                 f"{path}: nothing can be written in the folder {path.parent}"
             )
-        for source in filter(Path.exists, sources):
+        for source in filter(os.path.exists, sources):
             is_same = path.exists() and target.samefile(source)
             if is_same or source in target.parents:
                 raise ValueError(

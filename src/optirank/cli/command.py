@@ -173,7 +173,7 @@ def recorded_command() -> str:
     context = _running.get()
     words = context.meta["words"]
     kept = [
-        Path(word).name if Path(word).parent.is_dir() else word
+        Path(word).name if os.path.isdir(Path(word).parent) else word
         for word, previous in zip(words, ["", *words], strict=False)
         if word not in (*_UNRECORDED, *_VALUE_UNRECORDED)
         and previous not in _VALUE_UNRECORDED

@@ -38,7 +38,7 @@ def genes_of_items(items: Genes) -> tuple[list[str], list[str]]:
     if isinstance(items, str | os.PathLike):
         items = [items]
     for item in map(str, items):
-        if Path(item).is_file():
+        if os.path.isfile(item):
             listed += read_gene_list(Path(item))
         else:
             named += [name.strip() for name in item.split(",") if name.strip()]
