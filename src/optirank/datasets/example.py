@@ -15,7 +15,7 @@ from __future__ import annotations
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -107,10 +107,9 @@ def write_example(
         with replacing(stored) as temporary:
             data.write_h5ad(temporary, compression="gzip")
         counts = data.to_df().astype(int)
-        for k, column in enumerate(data.obs.columns):
-            counts.insert(k, str(column), data.obs[column])
+        annotations: Any = data.obs
         with replacing(table) as temporary:
-            counts.to_csv(temporary, index_label="sample")
+            annotations.join(counts).to_csv(temporary, index_label="sample")
     return paths
 
 
