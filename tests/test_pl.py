@@ -244,6 +244,10 @@ def test_of_many_labels_those_of_least_and_most_agreement_are_drawn():
 def test_labels_that_cannot_be_checked_say_why(telling):
     with pytest.raises(DataError, match="cannot be checked by genes outside"):
         pl.agreement(replace(telling, checks=None))
+    none = Agreement(np.arange(0), np.zeros((0, 5)), np.zeros((0, 5)))
+    checks = replace(telling.checks, compared=none)
+    with pytest.raises(DataError, match="cannot be checked by genes outside"):
+        pl.agreement(replace(telling, checks=checks))
 
 
 def test_the_selected_setting_is_marked_in_its_band(search):

@@ -24,7 +24,7 @@ from optirank.datasets import DataError
 from optirank.report import render_page, write_page
 from optirank.verbs.label_files import predict_file
 from optirank.verbs.options import DEFAULTS, PredictOptions
-from profiles import changed, evaluate_profiles, take_samples
+from profiles import changed, evaluate_profiles, label_profiles, take_samples
 
 
 def evaluated(path, model, label, options=DEFAULTS):
@@ -107,8 +107,22 @@ def test_names_that_look_alike_are_named_with_the_option_that_joins_them(model, 
     over = f"over {n_classes - 1} of {n_classes} classes"
     assert over in done.performance.headline()
     assert over in render_page(done)
-    assert any(f"{over}; without a sample: b cell" in note for note in done.notes)
+    assert any(f"{over}; without a label given: b cell" in note for note in done.notes)
     assert any("mapping={'Cell_B': 'b cell'}" in note for note in done.notes)
+
+
+def test_classes_that_are_wholly_withheld_are_named(model, query):
+    labels = label_profiles(query, model, PredictOptions(threshold=0.9))
+    kept = query.obs[LABEL].to_numpy() != "b cell"
+    data = take_samples(query, kept | labels.withheld)
+    note = next(
+        note
+        for note in evaluate_profiles(
+            data, model, LABEL, PredictOptions(threshold=0.9)
+        ).notes
+        if note.startswith("the accuracy is over")
+    )
+    assert note.endswith("without a label given: b cell")
 
 
 def test_pages_show_withheld_samples_by_class_and_shares_of_all(model, query):

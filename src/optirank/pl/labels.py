@@ -162,7 +162,7 @@ def agreement(labels: Labels, *, ax: Axes | None = None) -> Axes:
     matplotlib Axes
     """
     checks = labels.checks
-    if checks is None or checks.compared is None:
+    if checks is None or checks.compared is None or checks.agreement is None:
         raise DataError(
             "these labels cannot be checked by genes outside the panel: "
             f"{'they are of several files' if checks is None else checks.unchecked}"

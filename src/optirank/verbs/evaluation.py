@@ -104,9 +104,10 @@ def evaluate_profiles(
         unknown = _count_unknown(labels, truth, has_truth & ~is_known)
         judged = _judge_classes(labels, truth, np.flatnonzero(is_known))
         if judged.counted:
-            sizes = judged.confusion.sum(axis=1)
-            absent = some(sizes.index[sizes == 0])
-            note(f"the accuracy is over {judged.counted}; without a sample: {absent}")
+            absent = some(judged.per_class.index[judged.per_class["n"] == 0])
+            note(
+                f"the accuracy is over {judged.counted}; without a label given: {absent}"
+            )
         if not has_truth.all():
             note(f"{(~has_truth).sum()} samples have no {label} and are in no table")
         levels = None
