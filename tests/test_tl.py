@@ -289,6 +289,13 @@ def test_a_data_frame_trains_and_evaluates_as_an_anndata_does(adata):
         assert model.genes.tolist() == plain.genes.tolist()
     with pytest.raises(ValueError, match="3 labels for 150 samples"):
         optirank.tl.train(frame, labels.to_numpy()[:3], **given)
+    renamed = labels.rename({labels.index[3]: "S3"})
+    with pytest.raises(DataError, match=f"samples have no .*: {labels.index[3]};"):
+        optirank.tl.train(frame, renamed, **given)
+    with pytest.raises(
+        DataError, match=f"samples are named twice .* {labels.index[3]};"
+    ):
+        optirank.tl.train(frame, pd.concat([labels, labels[3:4]]), **given)
     query = adata.to_df().assign(cell_type=adata.obs["cell_type"].astype(str))
     judged = optirank.tl.evaluate(query, plain, "cell_type").performance
     expected = optirank.tl.evaluate(adata, plain, "cell_type").performance

@@ -16,7 +16,7 @@ import pandas as pd
 from optirank._util.words import collected_notes, note, some
 from optirank.data.genes import gene_profiles, join_profiles
 from optirank.data.passes import is_dask
-from optirank.data.profiles import FILE_COLUMN, DataError, Profiles
+from optirank.data.profiles import FILE_COLUMN, DataError, Profiles, duplicates
 
 # Where other containers have tables that are AnnData: MuData, SpatialData
 TABLES_OF = {"mod": "modalities", "tables": "tables"}
@@ -234,11 +234,23 @@ def _label_columns(label: Any, data: Any, table: str | None) -> tuple[str, ...]:
 
 
 def _with_labels(profiles: Profiles, labels: Any) -> Profiles:
-    """Profiles with labels that were given apart, matched by the names of samples."""
+    """Profiles with labels that were given apart: by the names of samples where a Series
+    has any of these, else in their order.
+    """
     values = np.asarray(labels, dtype=object)
-    names = profiles.obs.index
+    names = profiles.obs.index.tolist()
     index = [str(name) for name in labels.index] if is_frame(labels) else []
-    if set(index) >= set(names):
+    shared = set(names).intersection(index)
+    if shared and index != names:
+        repeated = duplicates(index)
+        lacking = [name for name in names if name not in shared]
+        if repeated or lacking:
+            what = "are named twice" if repeated else "have no label"
+            raise DataError(
+                f"samples {what} in the index of the labels: "
+                f"{some(repeated or lacking)}; name each sample once, or give "
+                "labels in the order of the samples without names (labels.to_numpy())"
+            )
         by_name = dict(zip(index, values, strict=True))
         values = np.array([by_name[name] for name in names], dtype=object)
     elif len(values) != len(names):
