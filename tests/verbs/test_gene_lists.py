@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,9 @@ def test_items_are_names_patterns_and_files(tmp_path):
     listed, named = genes_of_items([str(path), "RPL3, MT-*"])
     assert listed == ["CD3E", "NKG7"]
     assert named == ["RPL3", "MT-*"]
+    packed = tmp_path / "genes.txt.gz"
+    packed.write_bytes(gzip.compress("# für T\nCD3E\n".encode("cp1252")))
+    assert genes_of_items([packed])[0] == ["CD3E"]
     path.write_text("gene\n")
     with pytest.raises(DataError, match="names no gene: write one per line"):
         genes_of_items([str(path)])

@@ -17,8 +17,8 @@ import numpy as np
 from optirank._util.words import counted, note, some
 from optirank.data.genes import match_genes
 from optirank.data.opening import check_path, file_kind, open_profiles
-from optirank.data.profiles import DataError
-from optirank.data.tables import read_table
+from optirank.data.profiles import DataError, readable
+from optirank.data.tables import open_text, read_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,8 @@ def genes_of_items(items: Genes) -> tuple[list[str], list[str]]:
 
 def read_gene_list(path: Path) -> list[str]:
     """The first column of a file, without a heading such as "gene" and lines with #."""
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    with readable(path), open_text(path) as file:
+        lines = file.read().splitlines()
     fields = [re.split("[\t,;]", line)[0].strip().strip('"') for line in lines]
     names = [field for field in fields if field and not field.startswith("#")]
     if names and names[0].lower() in _HEADINGS:
