@@ -24,6 +24,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from optirank import Model, save
+from optirank.datasets import DataError
 from optirank.model.confidence import fit_calibration
 from optirank.ranks.scoring import panel_ranks
 from rank_definition import ranks_by_definition
@@ -123,6 +124,13 @@ def test_a_frame_is_read_by_its_names_in_any_order_with_other_columns(model, see
     np.testing.assert_array_equal(model.predict(mixed), model.predict(X))
     named = model.decision_function(mixed.to_numpy(), genes=mixed.columns)
     np.testing.assert_array_equal(named, model.decision_function(mixed))
+
+
+def test_a_frame_most_of_whose_genes_are_in_another_case_is_refused():
+    model = make_panel(n_genes=20)
+    X = as_frame(model, make_samples(0, 3, model.n_features))
+    with pytest.raises(DataError, match="another case only"):
+        model.predict(X.rename(columns=str.swapcase))
 
 
 def test_an_array_without_names_must_have_the_columns_of_the_training():

@@ -242,13 +242,15 @@ class Model:
     def find_genes(self, names: Iterable[str]) -> GeneMatch:
         """Where the genes of the panel are among those of some data.
 
-        A `MissingGenesError` where too few are there to tell a class.
+        A `MissingGenesError` where too few are there to tell a class, a `DataError`
+        where most are there in another case only.
         """
-        from optirank.data.genes import match_genes  # loads pandas
+        from optirank.data.genes import check_case, match_genes  # loads pandas
 
         match = match_genes(self.genes.tolist(), names)
         undecided = self.score_classes[self.panel.undecided(match.present)]
         if not len(undecided):
+            check_case(match)
             return match
         n_present = int(match.present.sum())
         remedy = (

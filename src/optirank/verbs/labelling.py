@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import optirank
 from optirank._util.numbers import STANDARDISED, GeneMoments, Progress, as_dense
 from optirank._util.words import collected_notes, counted, note, percent, some, warn
-from optirank.data.genes import GeneMatch, check_case
+from optirank.data.genes import GeneMatch
 from optirank.data.passes import block_rows, run_pass
 from optirank.data.profiles import DataError, Profiles, text_column
 from optirank.model.confidence import raise_threshold
@@ -79,7 +79,6 @@ class Labelling:
     def __init__(self, model: Model, profiles: Profiles) -> None:
         names = profiles.genes.tolist()
         self.match = model.find_genes(names)
-        check_case(self.match)
         columns = self.match.columns[self.match.present]
         further, self._means = np.zeros(0, np.intp), None
         if model.further is not None:
