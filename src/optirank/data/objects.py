@@ -234,8 +234,8 @@ def _label_columns(label: Any, data: Any, table: str | None) -> tuple[str, ...]:
 
 
 def _with_labels(profiles: Profiles, labels: Any) -> Profiles:
-    """Profiles with labels that were given apart: by the names of samples where a Series
-    has any of these, else in their order.
+    """Profiles with labels that were given apart: by the names of samples where a
+    Series has any of these, else in their order.
     """
     values = np.asarray(labels, dtype=object)
     names = profiles.obs.index.tolist()
