@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from dataclasses import replace
 
 import anndata
@@ -348,3 +349,16 @@ def test_several_files_are_one_table_with_the_file_of_each_sample(
     record = json.loads(write_record(done, tmp_path / "l.csv").read_text("utf-8"))
     assert set(record["inputs"]) == {"query.h5ad", "few.h5ad"}
     assert set(record["files"]) == {"query", "few"}
+
+
+def test_inputs_of_one_name_are_all_recorded_and_so_is_how_each_was_read(
+    model, query_file, tmp_path
+):
+    files = [tmp_path / folder / "query.h5ad" for folder in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        shutil.copyfile(query_file, file)
+    done = predict_file(files, model, tmp_path / "l.csv", layer="double")
+    assert set(done.record["inputs"]) == {"a/query.h5ad", "b/query.h5ad"}
+    for record in (done.record, *done.record["files"].values()):
+        assert record["options"] == {"layer": "double"}

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from optirank._util.words import valid_text
+
 PathLike = str | os.PathLike[str]
 
 _HASHED = 2 * 10**9  # bytes: more take too long to read for their name alone
@@ -121,6 +123,18 @@ def write_text(path: PathLike, text: str) -> None:
     """Write a text file in one step."""
     with replacing(path) as temporary:
         temporary.write_text(text, "utf-8", newline="")
+
+
+def file_digests(paths: Iterable[PathLike]) -> dict[str, str]:
+    """What tells each of some files from others, by its name; names that several have
+    begin at the folder that all files share.
+    """
+    files = dict.fromkeys(Path(os.path.abspath(path)) for path in paths)
+    names = [file.name for file in files]
+    if len(set(names)) < len(names):
+        shared = os.path.commonpath([file.parent for file in files])
+        names = [file.relative_to(shared).as_posix() for file in files]
+    return dict(zip(map(valid_text, names), map(file_digest, files), strict=True))
 
 
 def file_digest(path: PathLike) -> str:

@@ -106,7 +106,8 @@ def evaluate_profiles(
         if judged.counted:
             absent = some(judged.per_class.index[judged.per_class["n"] == 0])
             note(
-                f"the accuracy is over {judged.counted}; without a label given: {absent}"
+                f"the accuracy is over {judged.counted}; without a label given: "
+                f"{absent}"
             )
         if not has_truth.all():
             note(f"{(~has_truth).sum()} samples have no {label} and are in no table")

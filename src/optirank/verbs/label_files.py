@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.files import check_outputs, file_digest, replacing, write_text
+from optirank._util.files import check_outputs, file_digests, replacing, write_text
 from optirank._util.numbers import Progress
-from optirank._util.words import valid_text
 from optirank.data.cluster import on_cluster
 from optirank.data.opening import names_of_files, open_profiles
 from optirank.data.profiles import DataError, need
@@ -70,18 +69,17 @@ def predict_file(
                 file, label=columns, known_genes=fitted.genes.tolist(), **reading
             ) as profiles:
                 parts.append(label_profiles(profiles, fitted, options, progress))
-    labels = parts[0]
-    if len(parts) > 1:
-        labels = join_labels(parts, names_of_files(paths))
     asked = {name: value for name, value in reading.items() if value}
     inputs = paths
     if "samples" in asked:
         inputs = [*paths, Path(asked["samples"])]
         asked["samples"] = inputs[-1].name
-    labels.record["options"] |= asked
-    labels.record["inputs"] = {
-        valid_text(file.name): file_digest(file) for file in inputs
-    }
+    for part in parts:
+        part.record["options"] |= asked
+    labels = parts[0]
+    if len(parts) > 1:
+        labels = join_labels(parts, names_of_files(paths))
+    labels.record["inputs"] = file_digests(inputs)
     suffix = out.suffix.lower()
     with replacing(out) as temporary:
         if suffix == ".csv":

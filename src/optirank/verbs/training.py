@@ -13,15 +13,14 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from optirank import __version__
-from optirank._util.files import file_digest
-from optirank._util.words import Notes, collected_notes, some, valid_text, warn
+from optirank._util.files import file_digests
+from optirank._util.words import Notes, collected_notes, some, warn
 from optirank._util.work import using_threads
 from optirank.data.profiles import FILE_COLUMN
 from optirank.model import Model
@@ -313,7 +312,7 @@ def _training_card(
     for part in training_set.data:
         if part.opening is not None:
             files += [part.opening.path, dict(part.opening.options)["samples"]]
-    paths = [Path(file) for file in files if isinstance(file, str | os.PathLike)]
+    paths = [file for file in files if isinstance(file, str | os.PathLike)]
     values = ValueCounter()
     values.add(fitted.X[:, fitted.panels[fitted.n_genes].columns])
     versions = {"optirank": __version__, "python": platform.python_version()}
@@ -334,7 +333,7 @@ def _training_card(
         method=options.method,
         label=", ".join(options.label),
         batch=options.batch or "",
-        sources={valid_text(path.name): file_digest(path) for path in paths},
+        sources=file_digests(paths),
         labels_sha256=hashlib.sha256(
             "".join(lines).encode("utf-8", "surrogatepass")
         ).hexdigest(),
