@@ -101,6 +101,18 @@ def test_genes_of_one_name_and_several_objects_are_read_lazily():
     same(blocks_of(plain, rows=rows), blocks_of(mixed, rows=rows))
 
 
+@pytest.mark.filterwarnings("ignore:Variable names are not unique")
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, bool, np.float32])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_sums_of_small_integers_do_not_overflow(dtype, kind):
+    X = np.full((3, 2), np.iinfo(dtype).max if dtype in (np.uint8, np.int16) else 1)
+    frame = pd.DataFrame(index=["a", "a"])
+    adata = anndata.AnnData(kind(X.astype(dtype)), var=frame)
+    read = read_values(profiles_of(adata))
+    np.testing.assert_array_equal(sparse.csr_matrix(read).toarray(), 2 * X[:, :1])
+    assert dtype != np.float32 or read.dtype == dtype
+
+
 def test_an_error_names_the_samples_of_its_block():
     for data in (profiles(values()), profiles(values(), 20)):
         with pytest.raises(DataError, match="adata, samples 17 to 32: a value is mis"):

@@ -190,7 +190,8 @@ def read_blocks(
         with readable(profiles.source):
             read = _take_rows(X, columns, rows[first : first + n_together])
         if sums is not None:
-            read = read @ sums.astype(read.dtype)
+            # Small integers would overflow
+            read = read @ sums.astype(read.dtype if read.dtype.kind == "f" else float)
         for start in range(0, read.shape[0], size):
             yield read[start : start + size]
 
