@@ -59,6 +59,11 @@ def test_a_tree_is_read_from_a_table_of_two_columns(tmp_path):
     assert ids == {}
     path.write_text("label;parent\n'B cell';lymphocyte\n")
     assert read_pairs(path, "two") == [("'B cell'", "lymphocyte")]
+    pytest.importorskip("pyarrow")
+    numbers = tmp_path / "numbers.parquet"
+    pd.DataFrame({"parent": [1.5]}, ["B cell"]).to_parquet(numbers)
+    with pytest.raises(DataError, match=r"numbers\.parquet"):
+        read_pairs(numbers, "two")
     path.write_text("label,parent,more\nCD4 T cell,a,b\n")
     with pytest.raises(DataError, match="has 3 columns: give two, a label and its"):
         labels_of_samples(obs, options(tree=path), "data")

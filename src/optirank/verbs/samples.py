@@ -15,7 +15,7 @@ import pandas as pd
 
 from optirank._util.words import counted, note, some
 from optirank.data.opening import check_path
-from optirank.data.profiles import FILE_COLUMN, DataError, text_column
+from optirank.data.profiles import FILE_COLUMN, DataError, readable, text_column
 from optirank.data.tables import read_table
 from optirank.estimators.selection import N_FOLDS, make_folds
 from optirank.model.tree import Tree, tree_of_columns, tree_of_table
@@ -216,10 +216,11 @@ def read_pairs(
     if isinstance(table, Mapping):
         return [(str(name), str(value)) for name, value in table.items()]
     path = check_path(table)
-    frame = read_table(path, as_text=True).frame
-    if frame.shape[1] != 1:
-        raise DataError(f"{path} has {frame.shape[1] + 1} columns: give two, {what}")
-    return list(zip(frame.index, frame.iloc[:, 0].str.strip(), strict=True))
+    with readable(path):
+        frame = read_table(path, as_text=True).frame
+        if frame.shape[1] != 1:
+            raise DataError(f"it has {frame.shape[1] + 1} columns: give two, {what}")
+        return list(zip(frame.index, frame.iloc[:, 0].str.strip(), strict=True))
 
 
 def _usable_rows(
