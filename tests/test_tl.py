@@ -289,6 +289,8 @@ def test_a_data_frame_trains_and_evaluates_as_an_anndata_does(adata):
         assert model.genes.tolist() == plain.genes.tolist()
     with pytest.raises(ValueError, match="3 labels for 150 samples"):
         optirank.tl.train(frame, labels.to_numpy()[:3], **given)
+    with pytest.raises(DataError, match=r"no column tpye .*: there are "):
+        optirank.tl.train(frame_with, ["cell_type", "tpye"], **given)
     renamed = labels.rename({labels.index[3]: "S3"})
     with pytest.raises(DataError, match=f"samples have no .*: {labels.index[3]};"):
         optirank.tl.train(frame, renamed, **given)

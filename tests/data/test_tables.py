@@ -25,7 +25,9 @@ from expression_files import (
     write_table,
     write_tenx_folder,
 )
+from optirank.data.objects import profiles_of
 from optirank.data.opening import open_profiles
+from optirank.data.passes import read_values
 from optirank.data.profiles import text_column
 from optirank.datasets import DataError
 
@@ -172,6 +174,24 @@ def test_columns_that_hold_no_numbers_are_annotations(tmp_path):
     read = read_expression(written(tmp_path, "t.csv", text), **COLUMNS)
     assert list(read.var_names) == ["A", "B"]
     assert read.obs["batch"].tolist() == ["one", "2", "three"]
+
+
+def test_missing_integers_are_missing_values(tmp_path):
+    frame = pd.DataFrame({"A": [1, 2], "B": [0.5, 2.0], "C": [True, False]}, ["x", "y"])
+    for missing in (frame, frame.assign(D=["3", "4"])):
+        plain = missing.astype({"A": "Int64"})
+        missing = plain.mask(plain == 1)
+        missing["C"] = frame["C"]
+        plain.to_parquet(tmp_path / "t.parquet")
+        missing.to_parquet(tmp_path / "m.parquet")
+        read = read_expression(tmp_path / "t.parquet", **COLUMNS)
+        np.testing.assert_array_equal(read.X[:, :2], frame[["A", "B"]])
+        with pytest.raises(DataError, match=r"missing or infinite .* A \(1\)"):
+            read_expression(tmp_path / "m.parquet", **COLUMNS)
+    plain, missing = (profiles_of(part[["A", "B", "C"]]) for part in (plain, missing))
+    assert plain.genes.tolist() == ["A", "B"]
+    np.testing.assert_array_equal(read_values(plain), frame[["A", "B"]])
+    np.testing.assert_array_equal(np.isnan(read_values(missing))[:, 0], [True, False])
 
 
 COUNTS = """# Program:featureCounts v2.0.1

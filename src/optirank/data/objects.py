@@ -180,19 +180,20 @@ def _raw_has_more(
 
 
 def _profiles_of_frame(frame: Any, no_genes: Sequence[str]) -> Profiles:
-    """Samples x genes of a data frame; columns of text are annotations."""
+    """Samples x genes of a data frame; columns of text or flags are annotations."""
     if frame.ndim == 1:
         name = "sample" if frame.name is None else frame.name
         frame = frame.to_frame(name).T.infer_objects()
-    holds_numbers = [dtype.kind in "biuf" for dtype in frame.dtypes]
+    holds_numbers = [dtype.kind in "iuf" for dtype in frame.dtypes]
     is_gene = np.array(holds_numbers, dtype=bool) & ~frame.columns.isin(no_genes)
     if not is_gene.any():
         raise DataError(
             "the data frame has no column of numbers: it should hold samples x genes"
         )
-    values = frame.loc[:, is_gene].to_numpy()
-    if values.dtype.kind not in "iuf":  # of mixed kinds, such as flags among numbers
-        values = values.astype(float)
+    numbers = frame.loc[:, is_gene]
+    values = numbers.to_numpy()
+    if values.dtype.kind not in "iuf":  # of types that have missing integers
+        values = numbers.to_numpy(dtype=float, na_value=np.nan)
     var = pd.DataFrame(index=frame.columns[is_gene].astype(str))
     return gene_profiles(values, frame.loc[:, ~is_gene], var, "the data frame")
 
@@ -227,10 +228,15 @@ def _label_columns(label: Any, data: Any, table: str | None) -> tuple[str, ...]:
     if isinstance(label, str):
         return (label,)
     frame = data if is_frame(data) else anndata_of(data, table).obs
-    is_list = isinstance(label, list | tuple)
-    if is_list and set(getattr(frame, "columns", ())).issuperset(label):
-        return tuple(label)
-    return ()
+    if not isinstance(label, list | tuple):
+        return ()
+    columns = list(getattr(frame, "columns", ()))
+    missing = [name for name in label if name not in columns]
+    if 0 < len(missing) < len(label) != len(frame.index):
+        raise DataError(
+            f"there is no column {some(missing)} (label=): there are {some(columns)}"
+        )
+    return () if missing else tuple(label)
 
 
 def _with_labels(profiles: Profiles, labels: Any) -> Profiles:

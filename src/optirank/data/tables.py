@@ -102,6 +102,8 @@ def profiles_of_table(
     if numbers.empty:
         raise DataError(f"it holds no numbers in its {len(table.frame)} lines")
     values = numbers.to_numpy()
+    if values.dtype.kind not in "iuf":  # of types that have missing integers
+        values = numbers.to_numpy(dtype=float, na_value=np.nan)
     if invert:
         values = inverted(values)
         note("values are inverted: the lowest of the table is the most expressed")
@@ -195,8 +197,13 @@ def _numbers_and_annotations(
         )
     values = frame.iloc[:, numbers]
     if parsed:
-        columns: list[Any] = [parsed.get(k, frame.iloc[:, k]) for k in numbers]
-        made = np.column_stack(columns).astype(float)
+        columns: list[Any] = [
+            parsed[k]
+            if k in parsed
+            else frame.iloc[:, k].to_numpy(dtype=float, na_value=np.nan)
+            for k in numbers
+        ]
+        made = np.column_stack(columns)
         values = pd.DataFrame(made, index=frame.index, columns=values.columns)
     return values, frame.iloc[:, annotations]
 
