@@ -292,11 +292,9 @@ def test_a_data_frame_trains_and_evaluates_as_an_anndata_does(adata):
     with pytest.raises(DataError, match=r"no column tpye .*: there are "):
         optirank.tl.train(frame_with, ["cell_type", "tpye"], **given)
     renamed = labels.rename({labels.index[3]: "S3"})
-    with pytest.raises(DataError, match=f"samples have no .*: {labels.index[3]};"):
+    with pytest.raises(DataError, match=f"no label or several: {labels.index[3]};"):
         optirank.tl.train(frame, renamed, **given)
-    with pytest.raises(
-        DataError, match=f"samples are named twice .* {labels.index[3]};"
-    ):
+    with pytest.raises(DataError, match=f"no label or several: {labels.index[3]};"):
         optirank.tl.train(frame, pd.concat([labels, labels[3:4]]), **given)
     query = adata.to_df().assign(cell_type=adata.obs["cell_type"].astype(str))
     judged = optirank.tl.evaluate(query, plain, "cell_type").performance

@@ -190,10 +190,9 @@ def _profiles_of_frame(frame: Any, no_genes: Sequence[str]) -> Profiles:
         raise DataError(
             "the data frame has no column of numbers: it should hold samples x genes"
         )
-    numbers = frame.loc[:, is_gene]
-    values = numbers.to_numpy()
+    values = frame.loc[:, is_gene].to_numpy()
     if values.dtype.kind not in "iuf":  # of types that have missing integers
-        values = numbers.to_numpy(dtype=float, na_value=np.nan)
+        values = frame.loc[:, is_gene].to_numpy(dtype=float, na_value=np.nan)
     var = pd.DataFrame(index=frame.columns[is_gene].astype(str))
     return gene_profiles(values, frame.loc[:, ~is_gene], var, "the data frame")
 
@@ -248,17 +247,14 @@ def _with_labels(profiles: Profiles, labels: Any) -> Profiles:
     index = [str(name) for name in labels.index] if is_frame(labels) else []
     shared = set(names).intersection(index)
     if shared and index != names:
-        repeated = duplicates(index)
-        lacking = [name for name in names if name not in shared]
-        if repeated or lacking:
-            what = "are named twice" if repeated else "have no label"
+        wrong = duplicates(index) or [name for name in names if name not in shared]
+        if wrong:
             raise DataError(
-                f"samples {what} in the index of the labels: "
-                f"{some(repeated or lacking)}; name each sample once, or give "
-                "labels in the order of the samples without names (labels.to_numpy())"
+                "in the index of the labels, samples have no label or several: "
+                f"{some(wrong)}; name each sample once, or give labels in the order "
+                "of the samples without names (labels.to_numpy())"
             )
-        by_name = dict(zip(index, values, strict=True))
-        values = np.array([by_name[name] for name in names], dtype=object)
+        values = pd.Series(values, index, dtype=object).loc[names].to_numpy()
     elif len(values) != len(names):
         raise DataError(
             f"{len(values)} labels for {len(names)} samples: give one label per sample"

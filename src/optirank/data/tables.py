@@ -102,8 +102,6 @@ def profiles_of_table(
     if numbers.empty:
         raise DataError(f"it holds no numbers in its {len(table.frame)} lines")
     values = numbers.to_numpy()
-    if values.dtype.kind not in "iuf":  # of types that have missing integers
-        values = numbers.to_numpy(dtype=float, na_value=np.nan)
     if invert:
         values = inverted(values)
         note("values are inverted: the lowest of the table is the most expressed")
@@ -196,7 +194,7 @@ def _numbers_and_annotations(
             f"it has several columns called {some(repeated)}: rename or remove them"
         )
     values = frame.iloc[:, numbers]
-    if parsed:
+    if parsed or not all(isinstance(dtype, np.dtype) for dtype in values.dtypes):
         columns: list[Any] = [
             parsed[k]
             if k in parsed
