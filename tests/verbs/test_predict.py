@@ -164,6 +164,9 @@ def test_target_errors_and_thresholds_that_cannot_be_are_refused(model, query):
         options(target_error=0.1, threshold=0.5)
     with pytest.raises(ValueError, match=r"threshold=2"):
         options(threshold=2)
+    for target in (0, 1, 2.0):
+        with pytest.raises(ValueError, match=f"target_error={target}"):
+            options(target_error=target)
 
 
 def test_a_threshold_of_zero_is_in_the_record(model, query):

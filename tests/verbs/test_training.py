@@ -73,7 +73,7 @@ def test_held_out_tables_count_held_out_samples_alone(result, cells):
 
 @pytest.mark.slow
 def test_the_same_file_every_time(result, cells, tmp_path):
-    options = TrainingOptions(label="cell_type", name="cells", n_jobs=2)
+    options = TrainingOptions(label="cell_type", name="cells", n_genes="auto", n_jobs=2)
     again = train(cells, options)
     dense = train(
         changed(cells, X=cells.X.toarray() if sparse.issparse(cells.X) else cells.X),

@@ -37,6 +37,14 @@ def progress_bar(
         yield update
 
 
+def _check_count(n_jobs: int | None) -> None:
+    """Refuse a count that leaves no worker."""
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs=0 leaves no worker: use a count of at least 1, or -1 for all"
+        )
+
+
 def worker_count(n_jobs: int | None) -> int:
     """Number of workers: ``n_jobs``, one for None, all processors for -1, all but one
     for -2, ...
@@ -44,10 +52,7 @@ def worker_count(n_jobs: int | None) -> int:
     Processors are those that this process may use (its affinity and its container's
     limit count), as joblib sees them; inside a worker of joblib there is one.
     """
-    if n_jobs == 0:
-        raise ValueError(
-            "n_jobs=0 leaves no worker: use a count of at least 1, or -1 for all"
-        )
+    _check_count(n_jobs)
     if n_jobs is None or n_jobs > 0:
         return n_jobs or 1
     from joblib import effective_n_jobs
@@ -61,6 +66,7 @@ _n_jobs: ContextVar[int | None] = ContextVar("n_jobs", default=None)
 @contextmanager
 def using_threads(n_jobs: int | None) -> Iterator[None]:
     """Let what is called inside use so many threads, see `worker_count`."""
+    _check_count(n_jobs)
     token = _n_jobs.set(n_jobs)
     try:
         yield

@@ -13,8 +13,8 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from typer.core import TyperCommand
 
 from optirank._util.files import check_outputs
 from optirank._util.words import in_percent, printable, valid_text, with_interval
+from optirank._util.work import progress_bar, using_threads
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,6 +246,23 @@ def outputs(
         with path.open("rb") as content:
             shutil.copyfileobj(content, stream.buffer)
         stream.flush()
+
+
+@contextmanager
+def at_work(
+    description: str, n_jobs: int, dask: str | None = None
+) -> Iterator[Callable[..., None]]:
+    """Use threads, the workers of a cluster where one is named, and show a bar; gives
+    the function that moves it.
+    """
+    from optirank.data.cluster import on_cluster
+
+    with (
+        on_cluster(dask) if dask else nullcontext(),
+        using_threads(n_jobs),
+        progress_bar(description, shown=not is_on("quiet")) as update,
+    ):
+        yield update
 
 
 def conclude(

@@ -124,14 +124,40 @@ Dask = Annotated[
     option("ADDRESS", "A dask scheduler whose workers can read the files.", RUN),
 ]
 Threads = Annotated[
-    int | None,
-    option("N", "Threads; default: all processors.", RUN, "--n-jobs", "-j"),
+    int,
+    option(
+        "N",
+        "Threads; default: all processors.",
+        RUN,
+        "--n-jobs",
+        "-j",
+        show_default=False,
+    ),
 ]
 
 
 def listed(text: str | None) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def how_to_read(
+    layer: str | None,
+    table: str | None,
+    gene_column: str | None,
+    genes_in: str | None,
+    samples: Path | None,
+    invert: bool,
+) -> dict[str, Any]:
+    """The options of reading, as `optirank.data.opening` takes them."""
+    return {
+        "layer": layer,
+        "table": table,
+        "gene_column": gene_column,
+        "genes_in": genes_in,
+        "samples": samples,
+        "invert": invert,
+    }
 
 
 def renamed(items: Sequence[str] | None) -> dict[str, str]:

@@ -5,19 +5,17 @@ labels against the true classes.
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from optirank._util.files import replacing, write_text
 from optirank._util.words import counted
-from optirank._util.work import progress_bar, using_threads
 from optirank.cli import options as opt
 from optirank.cli.command import (
     STDOUT,
+    at_work,
     conclude,
     echo,
-    is_on,
     outputs,
     show_performance,
     show_table,
@@ -57,7 +55,7 @@ def predict(
     report: opt.Report = None,
     force: opt.Force = False,
     dask: opt.Dask = None,
-    n_jobs: opt.Threads = None,
+    n_jobs: opt.Threads = -1,
 ) -> None:
     """Label the samples of files with a trained model.
 
@@ -84,21 +82,11 @@ def predict(
     options = PredictOptions(
         adapt=adapt, target_error=target_error, threshold=threshold, clusters=clusters
     )
-    reading: dict[str, Any] = {
-        "layer": layer,
-        "table": table,
-        "gene_column": gene_column,
-        "genes_in": genes_in,
-        "samples": samples,
-        "invert": invert,
-    }
+    reading = opt.how_to_read(layer, table, gene_column, genes_in, samples, invert)
     written = {"the labels": out, "the record of the labels": record}
     inputs = [*query, model, samples]
     with outputs(written | {"the report": report}, inputs, force=force) as target:
-        with (
-            using_threads(n_jobs or -1),
-            progress_bar("predicting", shown=not is_on("quiet")) as update,
-        ):
+        with at_work("predicting", n_jobs) as update:
             labels = predict_file(
                 query,
                 load(model),
@@ -163,7 +151,7 @@ def evaluate(
     report: opt.Report = None,
     force: opt.Force = False,
     dask: opt.Dask = None,
-    n_jobs: opt.Threads = None,
+    n_jobs: opt.Threads = -1,
 ) -> None:
     """Compare the labels of a model with the true classes of samples.
 
@@ -178,7 +166,6 @@ def evaluate(
       optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns
       optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=T cell'
     """
-    from optirank.data.cluster import on_cluster
     from optirank.data.opening import open_profiles
     from optirank.model import load
     from optirank.verbs.evaluation import evaluate_profiles
@@ -192,14 +179,7 @@ def evaluate(
         adapt=adapt, target_error=target_error, threshold=threshold
     )
     names = opt.renamed(mapping)
-    reading: dict[str, Any] = {
-        "layer": layer,
-        "table": table,
-        "gene_column": gene_column,
-        "genes_in": genes_in,
-        "samples": samples,
-        "invert": invert,
-    }
+    reading = opt.how_to_read(layer, table, gene_column, genes_in, samples, invert)
     written = {"the tables": out, "the report": report}
     with outputs(written, [query, model, samples], force=force) as target:
         fitted = load(model)
@@ -207,9 +187,7 @@ def evaluate(
             open_profiles(
                 query, label=[label], known_genes=fitted.genes.tolist(), **reading
             ) as profiles,
-            on_cluster(dask) if dask else nullcontext(),
-            using_threads(n_jobs or -1),
-            progress_bar("predicting", shown=not is_on("quiet")) as update,
+            at_work("predicting", n_jobs, dask) as update,
         ):
             evaluation = evaluate_profiles(
                 profiles,

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from optirank._util.files import replacing
 from optirank._util.words import in_percent, percent, valid_text, with_interval
-from optirank._util.work import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.command import (
+    at_work,
     conclude,
     echo,
-    is_on,
     outputs,
     recorded_command,
     show_performance,
@@ -77,7 +76,7 @@ def train(
     report: opt.Report = None,
     force: opt.Force = False,
     dask: opt.Dask = None,
-    n_jobs: opt.Threads = None,
+    n_jobs: opt.Threads = -1,
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
@@ -98,7 +97,6 @@ def train(
       optirank train cells.h5ad --label lineage,type -o m.optirank
       optirank train x.csv --samples y.csv --label er -o er.optirank
     """
-    from optirank.data.cluster import on_cluster
     from optirank.data.opening import open_sources
     from optirank.data.profiles import annotations_of, source_of
     from optirank.model import save
@@ -113,22 +111,15 @@ def train(
         ontology=ontology,
         mapping=opt.renamed(mapping),
         method=method,
-        n_genes=n_genes or "auto",
+        n_genes=n_genes,
         query_genes=genes_of_queries(query) if query else None,
         name=name,
         description=description,
-        n_jobs=n_jobs or -1,
+        n_jobs=n_jobs,
         include=include or (),
         exclude=exclude or (),
     )
-    reading: dict[str, Any] = {
-        "layer": layer,
-        "table": table,
-        "gene_column": gene_column,
-        "genes_in": genes_in,
-        "samples": samples,
-        "invert": invert,
-    }
+    reading = opt.how_to_read(layer, table, gene_column, genes_in, samples, invert)
     written = {"the model": out, "the report": report}
     named = [*(query or ()), *(include or ()), *(exclude or ())]
     inputs = [*files, *named, tree, ontology, samples]
@@ -136,14 +127,13 @@ def train(
     with (
         outputs(written, inputs, force=force, suffix=".optirank") as target,
         opened as (data, source_column),
-        on_cluster(dask) if dask else nullcontext(),
     ):
         asked = replace(asked, batch=source_column)
         if len(data) > 1:
             counts = counts_by_file(annotations_of(data), asked, source_of(data))
             columns = ("label", *map(str, counts))
             show_table("Samples of each label", columns, counts.itertuples())
-        with progress_bar("training", shown=not is_on("quiet")) as update:
+        with at_work("training", n_jobs, dask) as update:
             result = run(
                 data,
                 asked,
@@ -216,7 +206,7 @@ def design(
     ] = None,
     report: opt.Report = None,
     force: opt.Force = False,
-    n_jobs: opt.Threads = None,
+    n_jobs: opt.Threads = -1,
 ) -> None:
     """Design a panel of genes for an assay, or score a list that somebody else made.
 
@@ -248,19 +238,12 @@ def design(
         query_genes=genes_of_queries(query) if query else None,
         name=name,
         description=description,
-        n_jobs=n_jobs or -1,
+        n_jobs=n_jobs,
         gene_list=[] if gene_list is None else [gene_list],
         include=include or (),
         exclude=exclude or (),
     )
-    reading: dict[str, Any] = {
-        "layer": layer,
-        "table": table,
-        "gene_column": gene_column,
-        "genes_in": genes_in,
-        "samples": samples,
-        "invert": invert,
-    }
+    reading = opt.how_to_read(layer, table, gene_column, genes_in, samples, invert)
     judging: Any = nullcontext()
     if test is not None:
         judging = open_profiles(test, label=[asked.label[-1]])
@@ -273,7 +256,7 @@ def design(
         opened as (data, source_column),
         judging as judges,
     ):
-        with progress_bar("designing", shown=not is_on("quiet")) as update:
+        with at_work("designing", n_jobs) as update:
             result = run(
                 data,
                 replace(asked, batch=source_column),

@@ -179,11 +179,6 @@ class ErrorControl:
 
         A ValueError where the held-out samples cannot show such an error.
         """
-        if not 0 < target_error < 1:
-            raise ValueError(
-                f"target error {target_error!r}: use a share between 0 and 1, such as "
-                "0.05"
-            )
         step = self._last_step_that_passes(target_error)
         if step is None:
             raise ValueError(

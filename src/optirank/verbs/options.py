@@ -30,14 +30,14 @@ class TrainingOptions:
 
     ``label`` are the columns of the labels, from coarse to fine, a tuple also where one
     is given. Genes are names, patterns, and files that list some. ``query_genes`` are
-    the genes of the data to be labelled later; ``n_genes`` is a number, or "auto", by
-    held-out accuracy; ``n_jobs`` are threads, -1 for all processors.
+    the genes of the data to be labelled later; ``n_genes`` is a number, or None or
+    "auto", by held-out accuracy; ``n_jobs`` are threads, -1 for all processors.
     """
 
     label: str | Sequence[str]
     batch: str | None = None
     query_genes: Sequence[str] | None = None
-    n_genes: Any = "auto"
+    n_genes: Any = None
     include: Genes = ()
     exclude: Genes = ()
     tree: Mapping[str, str] | File | None = None
@@ -63,7 +63,9 @@ class TrainingOptions:
         is_number = isinstance(self.n_genes, Integral) and int(self.n_genes) >= 2
         if self.n_genes not in ("auto", None) and not is_number:
             raise ValueError(f"{self.n_genes!r} genes: give at least 2 (n_genes=)")
-        if self.method != "panel" and (self.include or self.n_genes != "auto"):
+        if self.method != "panel" and (
+            self.include or self.n_genes not in ("auto", None)
+        ):
             raise ValueError(
                 f"method={self.method!r} chooses its genes itself: leave out include= "
                 "and n_genes=, or use the panel method"
@@ -72,9 +74,11 @@ class TrainingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions(TrainingOptions):
-    """What a user may ask of a design: parameters of :func:`optirank.tl.design`."""
+    """What a user may ask of a design: parameters of :func:`optirank.tl.design`.
 
-    n_genes: Any = None  # 100, or those of the list
+    ``n_genes`` of None are 100, or those of the list.
+    """
+
     gene_list: Genes = ()
     min_mean: float | None = None
     max_mean: float | None = None
@@ -107,10 +111,14 @@ class PredictOptions:
             raise ValueError(f"adapt={self.adapt!r}: use True or False")
         if self.threshold is not None and self.target_error is not None:
             raise ValueError("give a threshold or a target error, not both")
-        for name in ("threshold", "target_error"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise ValueError(f"{name}={value!r}: use a share between 0 and 1")
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
+            raise ValueError(
+                f"threshold={self.threshold!r}: use a share between 0 and 1"
+            )
+        if self.target_error is not None and not 0 < self.target_error < 1:
+            raise ValueError(
+                f"target_error={self.target_error!r}: use a share between 0 and 1"
+            )
 
     def given(self) -> dict[str, Any]:
         """The options that differ from their defaults."""

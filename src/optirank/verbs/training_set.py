@@ -131,7 +131,7 @@ class TrainingSet:
         A file of genes is the panel as it is. Where another number of genes is asked
         for, a smaller panel is chosen among them, and a larger one extends them.
         """
-        self.n_genes = options.n_genes
+        self.n_genes = options.n_genes or "auto"
         if options.include:
             names = self.genes.astype(str).tolist()
             listed, named = genes_of_items(options.include)

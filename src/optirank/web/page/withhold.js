@@ -8,7 +8,8 @@ export const [GIVEN, NO_INFORMATION, LOW_CONFIDENCE] = [0, 1, 2]; // codes of re
 export function checkOptions({ threshold, targetError }) {
   if (threshold !== null && targetError !== null) throw new Error("give a threshold or a target error, not both");
   for (const [name, x] of [["threshold", threshold], ["target_error", targetError]]) {
-    if (x !== null && !(x >= 0 && x <= 1)) throw new Error(`${name}=${x}: use a share between 0 and 1`);
+    const isEnd = name === "target_error" && (x === 0 || x === 1);
+    if (x !== null && (isEnd || !(x >= 0 && x <= 1))) throw new Error(`${name}=${x}: use a share between 0 and 1`);
   }
 }
 
@@ -68,10 +69,6 @@ function heldOutRule(model, target, words) {
   const control = model.errorControl;
   if (!control) {
     throw new Error(`target error ${general(target)}: the model stores no errors of held-out samples; give a threshold instead`);
-  }
-  if (!(target > 0 && target < 1)) {
-    const written = Number.isInteger(target) ? target.toFixed(1) : target;
-    throw new Error(`target error ${written}: use a share between 0 and 1, such as 0.05`);
   }
   const certainty = share(words.certainty, 0);
   const step = lastStepThatPasses(control, target);
