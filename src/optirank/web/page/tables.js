@@ -2,7 +2,7 @@
 
 import { genesAmong, nShared, withoutCase } from "./genes.js";
 import { fieldTexts, firstField, linesOf, parseFields, textOf } from "./lines.js";
-import { duplicates, plainName, quoted, readable, repeatedSamples, some } from "./text.js";
+import { counted, duplicates, plainName, quoted, readable, repeatedSamples, some } from "./text.js";
 
 const DECIMAL_COMMA = /^\s*[-+]?\d+,\d+(?:e[-+]?\d+)?\s*$/i;
 const UNDETECTED = ["undetermined", "undet", "undetected", "no ct", "nd"]; // of qPCR
@@ -69,14 +69,14 @@ async function readHeader(name, lines) {
   }
   for (let line = await next(); line; line = peeked.length < PEEKED ? await next() : null) peeked.push(line);
   const fields = peeked.filter((line) => line.length).map((line) => fieldTexts(line, separator));
-  if (!fields.length) throw new Error(`${name} is empty: it should have a header line and a line for each entry`);
+  if (!fields.length) throw new Error(`${name}: it is empty: it needs a header and a line for each entry`);
   let header = fieldTexts(first, separator);
   if (fields[0].length === header.length + 1) {
     const allEndEmpty = fields.every((texts) => texts.length === header.length + 1 && !texts.at(-1));
     // A separator ends every line; or R writes no name above the names of the lines
     header = allEndEmpty ? [...header, ""] : ["", ...header];
   }
-  if (header.length === 1) throw new Error(`${name} has a single column: separate its columns by commas, tabs or semicolons`);
+  if (header.length === 1) throw new Error(`${name}: it has a single column: separate its columns by commas, tabs or semicolons`);
   const hasCommas = separator !== 44 && fields[0].some((text) => DECIMAL_COMMA.test(text));
   return { header, separator, decimal: hasCommas ? 44 : 46, peeked };
 }
@@ -105,15 +105,15 @@ function sourceOfTable(table, wanted, { genesIn, geneColumn, invert }) {
   for (const k of inside.filter((k) => inRows && header[k] === geneColumn)) beside.set(k, textsOf(table, k));
   const columns = inside.filter((k) => !beside.has(k));
   checkWords(table, columns);
-  if (!columns.length) throw new Error(`${name} holds no numbers: it has ${lines.length} lines, 0 columns of them`);
+  if (!columns.length) throw new Error(`${name}: it holds no numbers in its ${lines.length} lines`);
   const about = [...beside].filter(([k, texts]) => header[k].trim() || texts.some((text) => text.trim()));
   const repeated = duplicates(about.map(([k]) => header[k]));
-  if (repeated.length) throw new Error(`${name} has several columns called ${some(repeated)}: rename or remove them`);
+  if (repeated.length) throw new Error(`${name}: it has several columns called ${some(repeated)}: rename or remove them`);
   if (invert) turnRound(lines, columns);
   const across = columns.map((k) => header[k]);
   const [features, samples] = inRows ? [names, across] : [across, names];
   const value = inRows ? (i, j) => lines[j][columns[i]] : (i, j) => lines[i][columns[j]];
-  if (lines.some((line) => columns.some((k) => !Number.isFinite(line[k])))) refuseMissing(name, features, samples, value);
+  if (lines.some((line) => columns.some((k) => !Number.isFinite(line[k])))) refuseMissing(name, features, samples, value, known);
   const texts = inRows ? Object.fromEntries(about.map(([k, column]) => [header[k], column])) : {};
   const { kept, genes, notes } = genesAmong(name, features, texts, geneColumn, wanted);
   const turned = invert ? ["values are inverted: the lowest of the table is the most expressed"] : [];
@@ -168,13 +168,9 @@ const nKnown = (known, names) => nShared(known, names.map(withoutCase));
 function whereGenesAre({ name, header, lines, names }, known, texts, asked) {
   const inColumns = nKnown(known, header.slice(1));
   const inRows = Math.max(...[names, ...texts].map((column) => nKnown(known, column)));
-  const most = inRows > inColumns ? "rows" : "columns";
-  if (asked && asked !== most && Math.min(inRows, inColumns) === 0 && inRows !== inColumns) {
-    throw new Error(`${name}: the genes of the model are in its ${most}, not in its ${asked}: use genes_in='${most}'`);
-  }
-  if (asked || inRows !== inColumns) return asked ?? most;
+  if (asked || inRows !== inColumns) return asked ?? (inRows > inColumns ? "rows" : "columns");
   throw new Error(
-    `${name} is a table of ${lines.length} lines and ${header.length - 1} columns, and nothing tells where its ` +
+    `${name}: it is a table of ${lines.length} lines and ${header.length - 1} columns, and nothing tells where its ` +
       "genes are: say it (genes_in='rows' or 'columns')",
   );
 }
@@ -186,7 +182,7 @@ function refuseLong({ name, lines, names }, known, beside, nNumbers) {
     const many = nNumbers <= 2 ? 2 : 10; // several probes of a gene are no long table
     if (many * different.size >= lines.length || (number > 0 && nKnown(known, column) < 2)) return;
     throw new Error(
-      `${name} has ${lines.length} lines with ${different.size} different names (${some([...different], 3)}): it ` +
+      `${name}: it has ${lines.length} lines with ${different.size} different names (${some([...different], 3)}): it ` +
         "looks like a long table, with a line for each sample and gene. Make it one with a line per sample: " +
         "pandas.DataFrame.pivot",
     );
@@ -207,18 +203,20 @@ function checkWords({ name, header, names, words }, columns) {
   );
 }
 
-/** Refuse missing and infinite values, with the names of their genes. */
-function refuseMissing(name, genes, samples, value) {
+/** Refuse missing and infinite values of the model's genes, with the names of these. */
+function refuseMissing(name, genes, samples, value, known) {
+  const needed = genes.flatMap((gene, j) => (!known.size || known.has(withoutCase(gene)) ? [j] : []));
   const isMissing = (i, j) => !Number.isFinite(value(i, j));
-  const named = genes
-    .map((gene, j) => [gene, samples.filter((_, i) => isMissing(i, j)).length])
+  const named = needed
+    .map((j) => [genes[j], samples.filter((_, i) => isMissing(i, j)).length])
     .filter(([, n]) => n)
     .map(([gene, n]) => `${gene} (${n})`);
-  const incomplete = samples.filter((_, i) => genes.some((_, j) => isMissing(i, j)));
+  if (!named.length) return;
+  const incomplete = samples.filter((_, i) => needed.some((j) => isMissing(i, j)));
   throw new Error(
-    `${name}: ${named.length} of ${genes.length} genes ${named.length === 1 ? "has" : "have"} missing or infinite ` +
-      `values, in ${incomplete.length} of ${samples.length} samples (first ${quoted(incomplete[0])}): ` +
-      `${some(named, 20)}; fill them in, or remove these genes`,
+    `${name}: ${counted(named.length, "gene has", "genes have")} missing or infinite values, in ` +
+      `${incomplete.length} of ${samples.length} samples (first ${quoted(incomplete[0])}): ${some(named, 20)}; ` +
+      "fill them in, or remove these genes",
   );
 }
 
