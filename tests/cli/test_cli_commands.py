@@ -275,6 +275,8 @@ def test_a_shipped_model_has_a_card_and_labels_by_its_name(folder):
         ((*TRAIN, "-o", "x.optirank", "--n-genes", "1"), "1 genes: give at least 2"),
         ((*TRAIN, "-o", "x.optirank", "--n-genes", 0), "0 genes: give at least 2"),
         ((*TRAIN, "-o", "x.optirank", "-j", 0), "n_jobs=0 leaves no worker"),
+        ((*PREDICT, "--report", "-"), "- is standard output, and takes the labels"),
+        ((*TRAIN, "-o", "x", "--report", "-"), "takes the model alone: name a file"),
         ((*PREDICT, "-j", 0), "n_jobs=0 leaves no worker"),
         ((*PREDICT, "--target-error", 1), "target_error=1.0: use a share"),
         ((*TRAIN, "-o", "x.optirank", "--n-genes", 5000), "5000"),

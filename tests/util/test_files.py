@@ -151,3 +151,16 @@ def test_a_file_is_known_by_its_content_and_a_large_one_by_size_and_date(
     monkeypatch.setattr(files, "_HASHED", 0)
     os.utime(tmp_path / "a.txt", (0, 0))
     assert file_digest(tmp_path / "a.txt") == "1 bytes, 1970-01-01 00:00:00 UTC"
+
+
+def test_a_store_is_there_until_the_new_one_can_take_its_name(tmp_path):
+    store = tmp_path / "x.zarr"
+    for content in ("old", "new"):
+        with replacing(store) as temporary:
+            temporary.mkdir()
+            (temporary / "zarr.json").write_text(content)
+    assert [file.read_text() for file in tmp_path.rglob("*.json")] == ["new"]
+    assert os.listdir(tmp_path) == ["x.zarr"]
+    with pytest.raises(FileNotFoundError), replacing(store):
+        pass
+    assert [file.read_text() for file in tmp_path.rglob("*.json")] == ["new"]

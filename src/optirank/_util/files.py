@@ -105,9 +105,11 @@ def replacing(path: PathLike) -> Iterator[Path]:
         if temporary.is_file():
             with temporary.open("r+b") as file:
                 os.fsync(file.fileno())
+        replaced = temporary.with_suffix(".old")
         if _is_store(target):
-            shutil.rmtree(target)
+            os.replace(target, replaced)  # a folder that is full cannot be renamed to
         os.replace(temporary, target)
+        shutil.rmtree(replaced, ignore_errors=True)
     except OSError as error:
         unnamed = error.filename in (None, str(temporary), temporary)
         if error.errno is not None and unnamed:

@@ -220,17 +220,23 @@ def outputs(
     Parameters
     ----------
     files : the outputs, by what they are called in messages; None where not asked for.
+        The first alone may be ``-``, standard output.
     inputs : what is read: files, and names that may be of files.
     force : whether files that exist may be replaced.
     suffix : what is written where the first output is ``-``.
     """
+    first, *others = files.values()
+    if STDOUT in others:
+        raise ValueError(
+            f"- is standard output, and takes {next(iter(files))} alone: name a file "
+            "for what else is to be written"
+        )
     if files.get("the report") is not None:
         from optirank.report import check_report
 
         check_report()
     named = {what: path for what, path in files.items() if path != STDOUT}
     check_outputs(named, inputs, force=force)
-    first = next(iter(files.values()))
     if first != STDOUT:
         yield first
         return
