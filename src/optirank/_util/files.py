@@ -68,7 +68,7 @@ def check_outputs(
         purposes[target] = what
         if path.exists() and not force and not is_stream:
             raise ValueError(
-                f"{path} exists: name another file for {what}, or replace it (force)"
+                f"{path} exists: name another file for {what}, or replace it (--force)"
             )
 
 
