@@ -144,8 +144,7 @@ def file_digest(path: PathLike) -> str:
     than 2 GB the size and the date of the last change.
     """
     path = Path(path)
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    files = [file for file in files if file.is_file()]
+    files = [file for file in sorted([path, *path.rglob("*")]) if file.is_file()]
     about = [file.stat() for file in files]
     size = sum(one.st_size for one in about)
     if size > _HASHED:

@@ -235,8 +235,11 @@ def outputs(
         from optirank.report import check_report
 
         check_report()
-    named = {what: path for what, path in files.items() if path != STDOUT}
-    check_outputs(named, inputs, force=force)
+    check_outputs(
+        {what: path for what, path in files.items() if path != STDOUT},
+        inputs,
+        force=force,
+    )
     if first != STDOUT:
         yield first
         return

@@ -244,9 +244,9 @@ def design(
         exclude=exclude or (),
     )
     reading = opt.how_to_read(layer, table, gene_column, genes_in, samples, invert)
-    judging: Any = nullcontext()
-    if test is not None:
-        judging = open_profiles(test, label=[asked.label[-1]])
+    judging: Any = (
+        open_profiles(test, label=[asked.label[-1]]) if test else nullcontext()
+    )
     written = {"the panel": out, "the model": model, "the report": report}
     named = [*(query or ()), *(include or ()), *(exclude or ())]
     inputs = [*files, *named, test, gene_list, samples]
