@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 
 # Control, direction, lone surrogates, line ends
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -119,12 +118,12 @@ def _words(name: str) -> set[str]:
     return {part.casefold().removesuffix("s") for part in parts or [name]} - _FILLERS
 
 
-@dataclass
 class Notes:
     """Sentences for the reader, and those that need attention, in order."""
 
-    notes: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
 
 
 _collector: ContextVar[Notes | None] = ContextVar("collector", default=None)

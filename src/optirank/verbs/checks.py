@@ -11,7 +11,6 @@ and judged on seventy others (``benchmarks/study_agreement.py``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from optirank._util.words import counted, note, some, warn
@@ -29,11 +28,10 @@ UNLIKELY = (
 )
 
 
-@dataclass(frozen=True)
 class Checks:
     """What checks the labels of a query as a whole.
 
-    Attributes
+    Parameters
     ----------
     classes : names of the model's classes.
     n_samples : samples of the query.
@@ -43,11 +41,19 @@ class Checks:
     missing : the share of the panel's genes that the query lacks.
     """
 
-    classes: Sequence[Any]
-    n_samples: int
-    compared: Agreement | None
-    likeness: float
-    missing: float = 0.0
+    def __init__(
+        self,
+        classes: Sequence[Any],
+        n_samples: int,
+        compared: Agreement | None,
+        likeness: float,
+        missing: float = 0.0,
+    ) -> None:
+        self.classes = classes
+        self.n_samples = n_samples
+        self.compared = compared
+        self.likeness = likeness
+        self.missing = missing
 
     @property
     def agreement(self) -> float | None:
